@@ -331,6 +331,9 @@ async def test_L16_a_client_gets_messages_of_what_it_uses_and_not_too_many(
             async for one in changes:
                 assert one == {"method": "notifications/message", "params": said}
                 break
+        denied = asyncio.create_task(other.request("tools/call", {"name": "roots"}))
+        await running.decide(Choice.DENY)
+        assert (await denied)["isError"]
         lines = tuple(LogLine(0.0, "log", Severity.INFO, f"{n}", "info") for n in range(200))
         running.engine.runs.publish(ServerLogged(ServerId("asking"), lines))
         running.engine.runs.publish(CatalogChanged(ServerId("asking"), Catalog()))
@@ -433,3 +436,21 @@ async def test_L17_a_client_that_cannot_answer_forms_leaves_them_to_the_deck(
         running.engine.desk.answer(asked.id, Reply(ReplyAction.DECLINE))
         assert '"decline"' in (await calling)["content"][0]["text"]
         assert running.raised(ConfirmationRequest) == []
+
+
+async def test_L17_no_server_hands_a_client_a_form_in_a_result(
+    shop: Turncoat, world: World, work: Path
+) -> None:
+    form = {"method": "elicitation/create", "params": {"message": "Password?"}}
+    odd = {"resultType": "input_required", "inputRequests": {"form": form}, "requestState": "s"}
+    said = [{"role": "user", "content": {"type": "text", "text": "hello"}}]
+    results = {"t": odd | {"content": []}, "p": odd | {"messages": said}}
+    served = library(tools={"t": []}, prompts={"p": []}, results=results)
+    rules = {"alwaysAllow": [{"server": "a", "tool": "t"}]}
+    settings = {"mcpServers": {"a": served}, "gemdeck": rules}
+    async with shop.deck(settings=settings, ready=False) as running:
+        await eventually(lambda: running.status("a") is READY)
+        async with answering_others(running.engine, work), link(world, work) as deck:
+            for method, name in (("tools/call", "t"), ("prompts/get", "p")):
+                result = await deck.request(method, {"name": name, "_meta": CAN_FILL_IN})
+                assert "resultType" not in result

@@ -36,7 +36,7 @@ from tui.model.bounded_json import (
     writable,
 )
 from tui.model.catalog import Catalog
-from tui.model.chat import Progress, Severity
+from tui.model.chat import Progress, Severity, ToolCallStatus
 from tui.model.consent import Caller
 from tui.model.events import (
     OWN_SOURCE,
@@ -359,7 +359,6 @@ class SharedServers:
             ToolCallError: If it did not run; the text says why.
         """
         publish, edit = self._engine.runs.publish, list[str]()
-        self._used.add(server)
 
         def heed(event: Event) -> None:
             match event:
@@ -370,6 +369,8 @@ class SharedServers:
                         changes = whole_numbers(arguments), read_arguments(edited)
                         edit.append(told_changes(*changes))
                     publish(replace(event, conversation=BY_HAND))
+                    if status is ToolCallStatus.RUNNING:
+                        self._used.add(server)
                     if status.is_over:
                         name = tool.name if isinstance(tool, OwnTool) else tool
                         words = f"{name} for {self._caller.words}: {status.value}"
@@ -377,7 +378,10 @@ class SharedServers:
                         publish(ServerLogged(server, (line,)))
 
         run = self._engine.runs.call
-        return await run(server, tool, arguments, heed=heed, caller=self._caller), edit
+        result = await run(server, tool, arguments, heed=heed, caller=self._caller)
+        # a result that wants input is ours alone to give
+        raw = {key: one for key, one in (result.raw or {}).items() if key != "resultType"}
+        return replace(result, raw=result.raw and raw), edit
 
     async def _run_own(
         self,
