@@ -6,7 +6,8 @@ import signal
 import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any, Final, cast
+from typing import Any, Final
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -15,7 +16,7 @@ from tests.conftest import World
 from tests.security.decks import READY, Deck, Turncoat, records, shop
 from tests.support.waiting import eventually
 from tui.cli.output import ExitCode
-from tui.engine.serving.deck_socket import Welcome, answering
+from tui.engine.serving.deck_socket import answering
 from tui.engine.serving.open_deck import answering_others
 from tui.engine.trust.folder_identity import identify
 from tui.model.requests import FormRequest, Reply, ReplyAction
@@ -246,7 +247,7 @@ async def test_L13_a_deck_that_ends_before_the_call_leaves_it_to_the_command(
     """What welcomes a command and knows no request stands for a deck that is just ending."""
     write_settings({"mcpServers": {"a": place.entry()}})
     world.state.mkdir(parents=True, exist_ok=True)
-    welcome = cast("Welcome", lambda _: None)
+    welcome = AsyncMock(return_value=None)
     async with answering(world.state, identify(place.folder), welcome):
         await place.run("call", "a", "t", code=ExitCode.OK)
         assert await place.listed() == {"a": ("ready", False)}

@@ -10,7 +10,7 @@ import json
 import os
 import socket
 import struct
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -78,7 +78,7 @@ class Hello(Frozen):
     key: str = ""
 
 
-Welcome = Callable[[Hello], SharedServers]
+Welcome = Callable[[Hello], Awaitable[SharedServers]]
 """Returns what a caller gets; raises `ValueError`, in words, for who gets nothing."""
 
 
@@ -220,7 +220,7 @@ class _Answering:
                 return
             hello = Hello(*(text_in(said, one.name) for one in fields(Hello)))
             try:
-                servers = await asyncio.to_thread(self._welcome, hello)
+                servers = await self._welcome(hello)
             except (ValueError, RequestRefusedError) as error:
                 await self._wire.send(refused=str(error))
                 return
