@@ -24,6 +24,8 @@ from tui import __version__
 from tui.engine.background import TaskSet, in_daemon_thread
 from tui.engine.mcp.session import sdk_patches
 from tui.engine.serving.shared_servers import (
+    CANCELLED,
+    FORM_SECONDS,
     MAX_FOLLOWED,
     NOT_ANSWERED,
     OnProgress,
@@ -140,7 +142,11 @@ class McpServer:
             result = await self._asked(source, method, params, session)
             while result.get("resultType") == "input_required" and not _is_stateless(context):
                 params |= {"requestState": result["requestState"]}
-                params |= {"inputResponses": await _filled_in(result["inputRequests"], context)}
+                try:
+                    params |= {"inputResponses": await _filled_in(result["inputRequests"], context)}
+                except asyncio.CancelledError:
+                    self._tasks.start(source.request(CANCELLED, params, _ignore))
+                    raise
                 result = await self._asked(source, method, params, session)
             if method == _CALL and types.LOG_LEVEL_META_KEY in meta:
                 await asyncio.sleep(LOG_SECONDS)
@@ -233,13 +239,13 @@ class McpServer:
     ) -> types.SubscriptionsListenResult:
         """Tell of changes in a stream, and of those resources that servers let be followed."""
         source, wanted, taken = await self._source_for(context), params.notifications, list[str]()
-        for uri in (wanted.resource_subscriptions or ())[:MAX_FOLLOWED]:
-            with suppress(RequestRefusedError):
-                await source.request(_SUBSCRIBE, {"uri": uri}, _ignore)
-                taken.append(uri)
-        wanted.resource_subscriptions = taken
-        self._followed.update(taken)
         try:
+            for uri in (wanted.resource_subscriptions or ())[:MAX_FOLLOWED]:
+                with suppress(RequestRefusedError):
+                    await source.request(_SUBSCRIBE, {"uri": uri}, _ignore)
+                    taken.append(uri)
+                    self._followed[uri] += 1
+            wanted.resource_subscriptions = taken
             return await self._listening(context, params)
         finally:
             self._followed.subtract(taken)
@@ -262,7 +268,9 @@ async def _filled_in(forms: Mapping[str, Any], context: _Context) -> Mapping[str
     for key, form in forms.items():
         asked = types.ElicitRequest.model_validate(form)
         try:
-            found = await context.session.send_request(asked, types.ElicitResult, metadata=related)
+            found = await context.session.send_request(
+                asked, types.ElicitResult, FORM_SECONDS, related
+            )
             answers[key] = found.model_dump(by_alias=True, mode="json", exclude_none=True)
         except (MCPError, ValidationError):
             answers[key] = {"action": "cancel"}

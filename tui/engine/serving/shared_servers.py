@@ -82,6 +82,9 @@ MAX_LOGGED: Final = 20
 LEAVE_SECONDS: Final = 2.0
 """Seconds that the end of a client waits for servers to end its subscriptions."""
 
+CANCELLED: Final = "notifications/cancelled"
+"""With its `requestState`, cancels a call that waits for its client to fill in a form."""
+
 _READING: Final = "read_mcp_resource"
 """What rules call it when the model or a client reads a resource."""
 
@@ -173,6 +176,7 @@ class SharedServers:
             "completion/complete": self._complete,
             "resources/subscribe": self._subscribe,
             "resources/unsubscribe": self._unsubscribe,
+            CANCELLED: self._drop,
         }
         self._keeps_forms, self._held = set[ServerId](), dict[str, _Call]()
         self._used, self._followed = set[ServerId](), set[tuple[ServerId, str]]()
@@ -231,6 +235,12 @@ class SharedServers:
             if call not in self._held.values():
                 call.work.cancel()
                 await asyncio.wait({call.work})
+
+    async def _drop(self, params: JsonObject, _: OnProgress) -> JsonObject:
+        """Cancel a call that waits for its client to fill in a form."""
+        if (call := self._held.pop(text_in(params, "requestState"), None)) is not None:
+            call.work.cancel()
+        return {}
 
     async def _hand_on(
         self, call: "_Call", server: ServerId, form: JsonObject
