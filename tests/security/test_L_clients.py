@@ -306,6 +306,23 @@ async def test_L15_a_client_is_told_what_the_user_changed(
     assert result["structuredContent"] == {"n": 1}
 
 
+async def test_L15_a_prompt_is_rendered_with_the_arguments_that_the_user_allowed(
+    shop: Turncoat, world: World, work: Path
+) -> None:
+    servers = {"a": library(prompts={"p": ["x"]})}
+    settings = {"mcpServers": servers, "tools": {"confirmationRequired": ["get_mcp_prompt"]}}
+    async with shop.deck(settings=settings, ready=False) as running:
+        await eventually(lambda: running.status("a") is READY)
+        async with answering_others(running.engine, work), link(world, work) as deck:
+            params = {"name": "p", "arguments": {"x": "mine"}}
+            getting = asyncio.create_task(deck.request("prompts/get", params))
+            allowed = json.dumps(params | {"arguments": {"x": "yours"}})
+            await running.decide(Choice.ONCE, arguments=allowed)
+            told, message = (await getting)["messages"]
+    assert '"x": "yours"' in told["content"]["text"]
+    assert message["content"]["text"] == 'p {"x": "yours"}'
+
+
 @asynccontextmanager
 async def asking(shop: Turncoat, work: Path, era: str = "handshake") -> AsyncIterator[Deck]:
     """Run a deck with a server that logs, changes and asks; its tools need no question."""

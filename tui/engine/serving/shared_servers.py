@@ -421,16 +421,19 @@ class SharedServers:
     async def _prompt(self, params: JsonObject, _: OnProgress) -> JsonObject:
         name = text_in(params, "name")
         server = _find(self._listed(_PROMPTS), name, "prompt").server
-        values = {key: str(value) for key, value in as_object(params.get("arguments")).items()}
 
-        async def render(_: JsonObject) -> ToolResult:
-            rendered = await self._engine.servers.render_prompt(server, name, values)
+        async def render(given: JsonObject) -> ToolResult:
+            values = {key: str(one) for key, one in as_object(given.get("arguments")).items()}
+            prompt = text_in(given, "name")
+            rendered = await self._engine.servers.render_prompt(server, prompt, values)
             return ToolResult((), rendered.shown, raw=rendered.raw)
 
-        words, asked = "Get a prompt of an MCP server.", {"name": name, "arguments": values}
+        words = "Get a prompt of an MCP server."
+        asked = {"name": name, "arguments": as_object(params.get("arguments"))}
         own = {"basis": "a client's user chooses its prompts", "is_reviewed": False}
-        result, _edit = await self._run_own(server, _PROMPTING, words, asked, render, **own)
-        return _cleaned(result.raw or {})
+        result, edit = await self._run_own(server, _PROMPTING, words, asked, render, **own)
+        raw, told = result.raw or {}, [{"role": "user", "content": _text(one)} for one in edit]
+        return _cleaned({**raw, "messages": [*told, *as_list(raw.get("messages"))]})
 
     async def _read(self, params: JsonObject, _: OnProgress) -> JsonObject:
         uri = text_in(params, "uri")
