@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
-from typing import Any, Final, Protocol, cast, get_args
+from typing import Any, Final, cast, get_args
 
 import anyio
 import mcp_types as types
@@ -23,13 +23,14 @@ from pydantic import ValidationError
 from tui import __version__
 from tui.engine.background import TaskSet, in_daemon_thread
 from tui.engine.mcp.session import sdk_patches
+from tui.engine.serving.deck_socket import DeckLink
 from tui.engine.serving.shared_servers import (
     CANCELLED,
     FORM_SECONDS,
     MAX_FOLLOWED,
     NOT_ANSWERED,
-    OnProgress,
     RequestRefusedError,
+    SharedServers,
 )
 from tui.model.chat import Progress
 from tui.text import sanitize_line
@@ -71,14 +72,8 @@ STATELESS: Final = "2026-07-28"
 _Context = ServerRequestContext[dict[str, Any], Any]
 
 
-class Sharing(Protocol):
-    """What a client gets: an engine's servers, or those of an open deck."""
-
-    async def request(
-        self, method: str, params: Mapping[str, Any], on_progress: OnProgress, /
-    ) -> Mapping[str, Any]: ...
-
-    def changes(self) -> AsyncGenerator[Mapping[str, Any], None]: ...
+Sharing = SharedServers | DeckLink
+"""What a client gets: an engine's servers, or those of an open deck."""
 
 
 class McpServer:
@@ -145,7 +140,7 @@ class McpServer:
                 try:
                     params |= {"inputResponses": await _filled_in(result["inputRequests"], context)}
                 except asyncio.CancelledError:
-                    self._tasks.start(source.request(CANCELLED, params, _ignore))
+                    self._tasks.start(source.request(CANCELLED, params))
                     raise
                 result = await self._asked(source, method, params, session)
             if method == _CALL and types.LOG_LEVEL_META_KEY in meta:
@@ -204,7 +199,7 @@ class McpServer:
             await self._tell(f"notifications/{kind}/list_changed", {})
         for uri in +self._followed:
             with suppress(RequestRefusedError):
-                await source.request(_SUBSCRIBE, {"uri": uri}, _ignore)
+                await source.request(_SUBSCRIBE, {"uri": uri})
                 await self._tell("notifications/resources/updated", {"uri": uri})
 
     async def _tell(self, method: str, params: Mapping[str, Any]) -> None:
@@ -242,7 +237,7 @@ class McpServer:
         try:
             for uri in (wanted.resource_subscriptions or ())[:MAX_FOLLOWED]:
                 with suppress(RequestRefusedError):
-                    await source.request(_SUBSCRIBE, {"uri": uri}, _ignore)
+                    await source.request(_SUBSCRIBE, {"uri": uri})
                     taken.append(uri)
                     self._followed[uri] += 1
             wanted.resource_subscriptions = taken
@@ -251,15 +246,11 @@ class McpServer:
             self._followed.subtract(taken)
             for uri in taken:
                 if not self._followed[uri] and self._source is not None:
-                    self._tasks.start(self._source.request(_UNSUBSCRIBE, {"uri": uri}, _ignore))
+                    self._tasks.start(self._source.request(_UNSUBSCRIBE, {"uri": uri}))
 
 
 def _is_stateless(context: _Context) -> bool:
     return context.protocol_version >= STATELESS
-
-
-def _ignore(_: Progress) -> None:
-    """Take progress that nobody wants."""
 
 
 async def _filled_in(forms: Mapping[str, Any], context: _Context) -> Mapping[str, Any]:
