@@ -430,7 +430,9 @@ async def test_L17_only_whom_the_user_lets_answers_forms(
         await running.pending(FormRequest)  # a call of another client runs, so whose is the form?
         calling.cancel()
         await eventually(lambda: not running.store.state.pending)
-        await deck.request("tools/call", params | {"requestState": result["requestState"]})
+        state = {"requestState": result["requestState"], "inputResponses": {"form": {"age": "x"}}}
+        done = await deck.request("tools/call", params | state)
+        assert '"cancel"' in done["content"][0]["text"]
 
         calling = asyncio.create_task(other.request("tools/call", params))
         await running.decide(Choice.DENY)

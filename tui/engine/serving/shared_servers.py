@@ -216,8 +216,9 @@ class SharedServers:
             if (call := self._held.pop(state, None)) is None:
                 raise RequestRefusedError("This call is over.", BAD_PARAMS)
             if not call.answer.done():
-                given = as_object(as_object(params.get("inputResponses")).get(_FORM))
-                call.answer.set_result(given or {"action": "cancel"})
+                call.answer.set_result(
+                    as_object(as_object(params.get("inputResponses")).get(_FORM))
+                )
         else:
             call = _Call()
             call.work = asyncio.create_task(self._call_tool(params, call))

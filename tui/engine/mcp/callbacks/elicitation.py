@@ -197,7 +197,10 @@ class Elicitation:
         if len(takers) == 1 and (take := takers.pop()) is not None:
             asked = params.model_dump(by_alias=True, mode="json", include=_HANDED_ON)
             if (answer := await take(self._server, asked)) is not None:
-                result = types.ElicitResult.model_validate(answer)
+                try:
+                    result = types.ElicitResult.model_validate(answer)
+                except ValidationError:  # it quotes the answer, which may hold secrets
+                    return types.ElicitResult(action="cancel")
                 names = {control.name for control in form.controls}
                 given = {name: one for name, one in (result.content or {}).items() if name in names}
                 return types.ElicitResult(action=result.action, content=given or None)
