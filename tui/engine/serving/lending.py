@@ -51,8 +51,10 @@ from tui.text import sanitize_line
 COMMAND: Final = "gemdeck mcp"
 """What commands call themselves."""
 
-_KEPT: Final = re.compile("initialize|(server|subscriptions|logging)/|resources/(un)?subscribe")
-"""Requests about a connection, which stays the deck's."""
+_KEPT: Final = re.compile(
+    "initialize|(server|subscriptions|logging)/|resources/(un)?subscribe|tasks/list"
+)
+"""Requests about a connection and what runs over it, which are the deck's."""
 
 
 def lending_key(one: ServerDefinition) -> str:
