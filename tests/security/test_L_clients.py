@@ -445,6 +445,32 @@ async def test_L17_only_whom_the_user_lets_answers_forms(
         assert len(running.raised(ConfirmationRequest)) == 2
 
 
+async def test_L17_a_form_is_the_users_while_a_prompt_of_the_user_is_rendered(
+    shop: Turncoat, world: World, work: Path
+) -> None:
+    record = work / "record"
+    schema = {"type": "object", "properties": {"name": {"type": "string"}}}
+    form = {"message": "Who?", "requestedSchema": schema}
+    before = {"p": [{"id": "q", "method": "elicitation/create", "params": form}]}
+    offer = {"tools": {"stays": []}, "silent": ["stays"], "prompts": {"p": []}, "before": before}
+    rules = {"alwaysAllow": [{"server": "a", "tool": one} for one in ("stays", "answer_form")]}
+    servers = {"a": library(**offer, record=str(record))}
+    settings = {"mcpServers": servers, "gemdeck": rules}
+    async with shop.deck(settings=settings, ready=False) as running:
+        await eventually(lambda: running.status("a") is READY)
+        async with answering_others(running.engine, work), link(world, work) as deck:
+            params = {"name": "stays", "_meta": CAN_FILL_IN}
+            calling = asyncio.create_task(deck.request("tools/call", params))
+            await eventually(lambda: "tools/call" in record.read_text("utf-8"))
+            rendering = running.engine.servers.render_prompt(ServerId("a"), "p", {})
+            getting = asyncio.create_task(rendering)
+            asked = await running.pending(FormRequest)
+            running.engine.desk.answer(asked.id, Reply(ReplyAction.ACCEPT, {"name": "Ada"}))
+            await getting
+            calling.cancel()
+    assert '"Ada"' in record.read_text("utf-8")
+
+
 async def test_L17_a_client_that_cannot_answer_forms_leaves_them_to_the_deck(
     shop: Turncoat, world: World, work: Path
 ) -> None:
