@@ -67,7 +67,7 @@ MAX_REPORTED: Final = 64
 """Progress of a call that waits for its client; of more, the oldest is dropped."""
 
 STATELESS: Final = "2026-07-28"
-"""From this revision on changes are told to who listens."""
+"""From this revision on, clients listen to changes in a stream."""
 
 _Context = ServerRequestContext[dict[str, Any], Any]
 
@@ -95,7 +95,7 @@ class McpServer:
         self._level = "info"
         self._last: _Context | None = None
         self._running: list[_Context] = []
-        self._tasks = TaskSet("what a client gets could not be opened")
+        self._tasks = TaskSet("serving a client failed")
 
     async def run(self) -> None:
         """Serve until the client closes our standard input."""
@@ -192,7 +192,7 @@ class McpServer:
             self._opened.set()  # whoever waits is told that there is nothing
 
     async def _begin(self, source: Sharing) -> None:
-        """Answer from a source; the client goes on with another one where it was with the last."""
+        """Answer from a source, and follow there what the client followed at the last one."""
         is_first, self._source = self._source is None, source
         self._opened.set()
         for kind in _LISTS if not is_first else ():
@@ -203,7 +203,7 @@ class McpServer:
                 await self._tell("notifications/resources/updated", {"uri": uri})
 
     async def _tell(self, method: str, params: Mapping[str, Any]) -> None:
-        """Tell the client of a notification."""
+        """Forward a notification to the client."""
         if method == "notifications/message":
             await self._log(types.LoggingMessageNotificationParams.model_validate(params))
         elif (event := event_from_wire(method, params)) is not None:
@@ -212,7 +212,7 @@ class McpServer:
                 await self._last.session.send_notification(event_to_notification(event, {}))
 
     async def _log(self, params: types.LoggingMessageNotificationParams) -> None:
-        """Tell what a server logs: from the client's level on, or in one request that wants it."""
+        """Forward a log message: from the client's level on, or within a request that wants it."""
         said = types.LoggingMessageNotification(params=params)
         enough = _LEVELS[: _LEVELS.index(params.level) + 1]
         if self._last is not None and not _is_stateless(self._last):
@@ -225,7 +225,7 @@ class McpServer:
                 return
 
     async def _set_level(self, _: _Context, params: types.SetLevelRequestParams) -> dict[str, Any]:
-        """Take the level of this client, below which nothing is told; no server's changes."""
+        """Set the client's own log level; those of the servers stay."""
         self._level = params.level
         return {}
 

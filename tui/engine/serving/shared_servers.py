@@ -68,7 +68,7 @@ PATIENCE: Final = 10.0
 """Seconds that a request waits for servers that start for the first time."""
 
 MAX_FOLLOWED: Final = 20
-"""Resources that one client follows at most."""
+"""Most resources that one client may follow."""
 
 MAX_HELD: Final = 8
 """Calls of one client that wait for it to fill in a form; of more, the oldest is cancelled."""
@@ -109,7 +109,7 @@ _LISTS: Final[Mapping[str, tuple[str, str, str, str]]] = {
 OnProgress = Callable[[Progress], None]
 
 _CAPABILITIES: Final = "io.modelcontextprotocol/clientCapabilities"
-"""Where a request of the stateless protocol says what its client can do."""
+"""Where a stateless request declares the capabilities of its client."""
 
 _FORM: Final = "form"
 
@@ -246,7 +246,7 @@ class SharedServers:
     async def _hand_on(
         self, call: "_Call", server: ServerId, form: JsonObject
     ) -> JsonObject | None:
-        """Let the client answer a form; None if the user is to, who is asked that once."""
+        """Let the client answer a form; None if the user should, who decides that once."""
 
         async def hand_on(given: JsonObject) -> ToolResult:
             try:
@@ -269,7 +269,7 @@ class SharedServers:
         return result.raw
 
     async def changes(self) -> AsyncGenerator[JsonObject, None]:
-        """Give what is to be told to the client, as notifications of MCP.
+        """Give notifications for the client, as in MCP.
 
         Lists that change, resources that it follows, and what servers log that it has used.
         """
@@ -341,7 +341,7 @@ class SharedServers:
         return {text_in(one, key): one for one in map(as_object, reversed(listed))}
 
     async def _call_tool(self, params: JsonObject, call: "_Call") -> JsonObject:
-        """Call a tool. Why it did not run is a result that says so: the model is to know."""
+        """Call a tool; if it did not run, the result says why, for the client's model."""
         name, arguments = text_in(params, "name"), params.get("arguments") or {}
         offered = self._engine.servers.offered_tools(self._profile)
         if (tool := next((one for one in offered if one.id == name), None)) is None:
@@ -364,7 +364,7 @@ class SharedServers:
         arguments: JsonObject,
         call: "_Call | None" = None,
     ) -> tuple[ToolResult, list[str]]:
-        """Run what the client asks of a server; return also what the user changed in it, in words.
+        """Run a request of the client; return also how the user changed it, in words.
 
         Raises:
             ToolCallError: If it did not run; the text says why.
@@ -531,7 +531,7 @@ def _texts(result: ToolResult) -> list[str]:
 
 
 def _cleaned(value: JsonObject) -> dict[str, Any]:
-    """Return JSON whose texts hold no control characters; names of members stay."""
+    """Return JSON without control characters in its texts; names of members are unchanged."""
     clean = partial(sanitize, limit=sys.maxsize)
     texts = mapped(writable(value), lambda one: clean(one) if isinstance(one, str) else one)
     return as_object(texts)
