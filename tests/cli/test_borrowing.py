@@ -6,20 +6,24 @@ import signal
 import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any, Final, cast
+from typing import Any, Final
+from unittest.mock import AsyncMock
 
 import pytest
 
 from tests.cli.running import Result, finish, library, opened, run, write_settings
 from tests.conftest import World
 from tests.security.decks import READY, Deck, Turncoat, records, shop
+from tests.security.test_L_clients import link
 from tests.support.waiting import eventually
 from tui.cli.output import ExitCode
-from tui.engine.serving.deck_socket import Welcome, answering
+from tui.engine.serving.deck_socket import answering
+from tui.engine.serving.lending import lending_key
 from tui.engine.serving.open_deck import answering_others
+from tui.engine.serving.shared_servers import RequestRefusedError
 from tui.engine.trust.folder_identity import identify
 from tui.model.requests import FormRequest, Reply, ReplyAction
-from tui.model.servers import ServerStatus
+from tui.model.servers import ServerId, ServerStatus
 
 __all__ = ["shop"]
 
@@ -172,6 +176,22 @@ async def test_L11_a_command_starts_what_is_not_the_same_in_the_deck(
         assert await place.listed() == {"a": ("ready", False)}
 
 
+@pytest.mark.parametrize(
+    "method", ["server/discover", "logging/setLevel", "resources/subscribe", "tasks/list"]
+)
+async def test_L11_a_command_gets_nothing_of_the_decks_connection(
+    method: str, shop: Turncoat, place: Place, world: World
+) -> None:
+    async with open_deck(shop, place) as running:
+        definition = running.engine.servers.registry.definition(ServerId("a"))
+        assert definition is not None
+        key = lending_key(definition)
+        async with link(world, place.folder, server="a", key=key) as deck:
+            assert (await deck.request("tools/list", {}))["tools"]
+            with pytest.raises(RequestRefusedError, match="does not forward"):
+                await deck.request(method, {"uri": "docs://a"})
+
+
 async def test_L11_a_command_decides_by_its_own_trust(shop: Turncoat, place: Place) -> None:
     (place.folder / ".gemini").mkdir()
     own = {"mcpServers": {"theirs": place.entry()}}
@@ -246,7 +266,7 @@ async def test_L13_a_deck_that_ends_before_the_call_leaves_it_to_the_command(
     """What welcomes a command and knows no request stands for a deck that is just ending."""
     write_settings({"mcpServers": {"a": place.entry()}})
     world.state.mkdir(parents=True, exist_ok=True)
-    welcome = cast("Welcome", lambda _: None)
+    welcome = AsyncMock(return_value=None)
     async with answering(world.state, identify(place.folder), welcome):
         await place.run("call", "a", "t", code=ExitCode.OK)
         assert await place.listed() == {"a": ("ready", False)}

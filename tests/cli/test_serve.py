@@ -20,7 +20,7 @@ from mcp.client.subscriptions import ResourceUpdated
 from tests.cli.running import environment, finish, library, opened, run, write_settings
 from tests.conftest import World
 from tests.security.decks import Turncoat, shop
-from tests.support.waiting import PATIENCE
+from tests.support.waiting import PATIENCE, eventually
 from tests.unit.engine.mcp.support import FOLDER
 from tui.cli.output import ExitCode
 from tui.engine.mcp.transports.stdio.launch import SERVED
@@ -222,6 +222,26 @@ async def test_L17_without_a_deck_and_a_rule_forms_are_declined() -> None:
     async with client(mode="legacy", elicitation_callback=fill_in) as connected:
         answer = json.loads(text(await connected.call_tool("form", {})))
     assert answer == {"action": "decline"}
+
+
+async def test_L17_a_call_is_cancelled_while_its_client_has_a_form(tmp_path: Path) -> None:
+    record, has_form = tmp_path / "record", asyncio.Event()
+    form = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
+    before = [{"id": "q", "method": "elicitation/create", "params": form}]
+    served = library(tools={"t": []}, before={"t": before}, record=str(record))
+    rules = [{"server": "a", "tool": one} for one in ("t", "answer_form")]
+    write_settings({"mcpServers": {"a": served}, "gemdeck": {"alwaysAllow": rules}})
+
+    async def wait(*_: object) -> types.ElicitResult:
+        has_form.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async with client(mode="legacy", elicitation_callback=wait) as connected:
+        calling = asyncio.create_task(connected.call_tool("t", {}))
+        await has_form.wait()
+        calling.cancel()
+        await eventually(lambda: "notifications/cancelled" in record.read_text("utf-8"))
 
 
 async def test_an_open_deck_answers_and_the_client_goes_on_without_it(

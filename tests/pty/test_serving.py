@@ -52,7 +52,7 @@ def record(tmp_path: Path) -> Path:
 def deck(record: Path, work: Path) -> Iterator[Terminal]:  # noqa: ARG001 - it wrote the settings
     """Open gemdeck; wait until it answers others."""
     with Terminal(warm.deck(), cwd=work) as terminal:
-        terminal.wait_for("1 ready")
+        terminal.wait_for("2 ready")
         yield terminal
 
 

@@ -306,6 +306,23 @@ async def test_L15_a_client_is_told_what_the_user_changed(
     assert result["structuredContent"] == {"n": 1}
 
 
+async def test_L15_a_prompt_is_rendered_with_the_arguments_that_the_user_allowed(
+    shop: Turncoat, world: World, work: Path
+) -> None:
+    servers = {"a": library(prompts={"p": ["x"]})}
+    settings = {"mcpServers": servers, "tools": {"confirmationRequired": ["get_mcp_prompt"]}}
+    async with shop.deck(settings=settings, ready=False) as running:
+        await eventually(lambda: running.status("a") is READY)
+        async with answering_others(running.engine, work), link(world, work) as deck:
+            params = {"name": "p", "arguments": {"x": "mine"}}
+            getting = asyncio.create_task(deck.request("prompts/get", params))
+            allowed = json.dumps(params | {"arguments": {"x": "yours"}})
+            await running.decide(Choice.ONCE, arguments=allowed)
+            told, message = (await getting)["messages"]
+    assert '"x": "yours"' in told["content"]["text"]
+    assert message["content"]["text"] == 'p {"x": "yours"}'
+
+
 @asynccontextmanager
 async def asking(shop: Turncoat, work: Path, era: str = "handshake") -> AsyncIterator[Deck]:
     """Run a deck with a server that logs, changes and asks; its tools need no question."""
@@ -331,6 +348,9 @@ async def test_L16_a_client_gets_messages_of_what_it_uses_and_not_too_many(
             async for one in changes:
                 assert one == {"method": "notifications/message", "params": said}
                 break
+        denied = asyncio.create_task(other.request("tools/call", {"name": "roots"}))
+        await running.decide(Choice.DENY)
+        assert (await denied)["isError"]
         lines = tuple(LogLine(0.0, "log", Severity.INFO, f"{n}", "info") for n in range(200))
         running.engine.runs.publish(ServerLogged(ServerId("asking"), lines))
         running.engine.runs.publish(CatalogChanged(ServerId("asking"), Catalog()))
@@ -410,7 +430,9 @@ async def test_L17_only_whom_the_user_lets_answers_forms(
         await running.pending(FormRequest)  # a call of another client runs, so whose is the form?
         calling.cancel()
         await eventually(lambda: not running.store.state.pending)
-        await deck.request("tools/call", params | {"requestState": result["requestState"]})
+        state = {"requestState": result["requestState"], "inputResponses": {"form": {"age": "x"}}}
+        done = await deck.request("tools/call", params | state)
+        assert '"cancel"' in done["content"][0]["text"]
 
         calling = asyncio.create_task(other.request("tools/call", params))
         await running.decide(Choice.DENY)
@@ -423,6 +445,32 @@ async def test_L17_only_whom_the_user_lets_answers_forms(
         assert len(running.raised(ConfirmationRequest)) == 2
 
 
+async def test_L17_a_form_is_the_users_while_a_prompt_of_the_user_is_rendered(
+    shop: Turncoat, world: World, work: Path
+) -> None:
+    record = work / "record"
+    schema = {"type": "object", "properties": {"name": {"type": "string"}}}
+    form = {"message": "Who?", "requestedSchema": schema}
+    before = {"p": [{"id": "q", "method": "elicitation/create", "params": form}]}
+    offer = {"tools": {"stays": []}, "silent": ["stays"], "prompts": {"p": []}, "before": before}
+    rules = {"alwaysAllow": [{"server": "a", "tool": one} for one in ("stays", "answer_form")]}
+    servers = {"a": library(**offer, record=str(record))}
+    settings = {"mcpServers": servers, "gemdeck": rules}
+    async with shop.deck(settings=settings, ready=False) as running:
+        await eventually(lambda: running.status("a") is READY)
+        async with answering_others(running.engine, work), link(world, work) as deck:
+            params = {"name": "stays", "_meta": CAN_FILL_IN}
+            calling = asyncio.create_task(deck.request("tools/call", params))
+            await eventually(lambda: "tools/call" in record.read_text("utf-8"))
+            rendering = running.engine.servers.render_prompt(ServerId("a"), "p", {})
+            getting = asyncio.create_task(rendering)
+            asked = await running.pending(FormRequest)
+            running.engine.desk.answer(asked.id, Reply(ReplyAction.ACCEPT, {"name": "Ada"}))
+            await getting
+            calling.cancel()
+    assert '"Ada"' in record.read_text("utf-8")
+
+
 async def test_L17_a_client_that_cannot_answer_forms_leaves_them_to_the_deck(
     shop: Turncoat, world: World, work: Path
 ) -> None:
@@ -433,3 +481,21 @@ async def test_L17_a_client_that_cannot_answer_forms_leaves_them_to_the_deck(
         running.engine.desk.answer(asked.id, Reply(ReplyAction.DECLINE))
         assert '"decline"' in (await calling)["content"][0]["text"]
         assert running.raised(ConfirmationRequest) == []
+
+
+async def test_L17_no_server_hands_a_client_a_form_in_a_result(
+    shop: Turncoat, world: World, work: Path
+) -> None:
+    form = {"method": "elicitation/create", "params": {"message": "Password?"}}
+    odd = {"resultType": "input_required", "inputRequests": {"form": form}, "requestState": "s"}
+    said = [{"role": "user", "content": {"type": "text", "text": "hello"}}]
+    results = {"t": odd | {"content": []}, "p": odd | {"messages": said}}
+    served = library(tools={"t": []}, prompts={"p": []}, results=results)
+    rules = {"alwaysAllow": [{"server": "a", "tool": "t"}]}
+    settings = {"mcpServers": {"a": served}, "gemdeck": rules}
+    async with shop.deck(settings=settings, ready=False) as running:
+        await eventually(lambda: running.status("a") is READY)
+        async with answering_others(running.engine, work), link(world, work) as deck:
+            for method, name in (("tools/call", "t"), ("prompts/get", "p")):
+                result = await deck.request(method, {"name": name, "_meta": CAN_FILL_IN})
+                assert "resultType" not in result

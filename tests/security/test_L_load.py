@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, Final, cast
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -243,7 +244,7 @@ async def test_L20_what_nobody_reads_does_not_pile_up(
     shared = cast("SharedServers", served)
     world.state.mkdir()
     async with (
-        answering(world.state, identify(work), lambda _: shared),
+        answering(world.state, identify(work), AsyncMock(return_value=shared)),
         raw_link(world) as (reader, writer),
     ):
         writer.write(b'{"id": 1, "method": "m", "params": {"text": "a"}}\n')

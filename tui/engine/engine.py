@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Self
+from weakref import WeakSet
 
 from tui import __version__
 from tui.engine import late
@@ -178,6 +179,7 @@ class Engine:
         self.models = ModelCommands(bus, self._tasks, self.sessions, self.servers, *asked)
         bus.subscribe(self._heed)
         self._stack = contextlib.AsyncExitStack()
+        self._streams = WeakSet[EventStream]()
 
     def _open_sessions(self, state: Path | None) -> SessionCommands:
         library = SessionLibrary(state) if state is not None else None
@@ -227,12 +229,13 @@ class Engine:
     async def __aexit__(self, *exception: object) -> None:
         await asyncio.sleep(0)  # an answer that was given just now is still taken
         await self._tasks.aclose()
+        for stream in [*self._streams]:
+            stream.close()
         await self._stack.aclose()
 
     def events(self) -> EventStream:
         """Give every event from now on, for ``async for``, until the engine is left."""
-        stream = EventStream(self._bus)
-        self._stack.callback(stream.close)
+        self._streams.add(stream := EventStream(self._bus))
         return stream
 
     async def wait_ready(self, patience: float = READY_PATIENCE) -> None:

@@ -1,12 +1,14 @@
 """The engine as a whole, with a model that is only chosen and never asked."""
 
 import asyncio
+import gc
 import json
 import os
 import sys
 import threading
+import weakref
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import anyio
@@ -100,6 +102,15 @@ async def test_the_events_come_in_order_and_end_with_the_engine(tmp_path: Path) 
     kinds = [type(event) async for event in events]
     assert kinds[0] is ModelSelected
     assert ServersConfigured in kinds
+
+
+async def test_a_stream_of_events_that_was_closed_is_not_kept(tmp_path: Path) -> None:
+    async with Engine(EngineOptions(tmp_path, demo=True)) as engine:
+        with closing(engine.events()) as events:
+            kept = weakref.ref(events)
+        del events
+        gc.collect()
+        assert kept() is None
 
 
 async def test_with_no_model_servers_start_and_messages_return(home: Path, tmp_path: Path) -> None:

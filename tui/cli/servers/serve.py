@@ -5,6 +5,7 @@ import os
 import shutil
 import sys
 from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import closing
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -92,8 +93,8 @@ async def serve(
     async def sources(name: str) -> AsyncGenerator[DeckLink | SharedServers, None]:
         deck = await find_deck(state, identify(folder), Hello(name, token, wanted))
         if deck is not None:
-            yield deck
-            deck.close()
+            with closing(deck):
+                yield deck
         session = ServerSession(StartOptions(0.0, trusted_folders), None)
         async with session.engine as engine:
             await session.definitions()

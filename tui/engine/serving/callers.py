@@ -18,12 +18,10 @@ TOKEN_VARIABLE: Final = "GEMDECK_CALLER_TOKEN"  # noqa: S105 - its name
 """The variable by which a client's entry has its token."""
 
 MAX_CALLERS: Final = 200
-"""Tokens that are kept; of more, the oldest goes."""
+"""Most tokens that are kept; the oldest are dropped first."""
 
 MAX_NAME: Final = 40
 """Characters of a client's own name that are shown."""
-
-_BYTES: Final = 24
 
 
 class CallerBook:
@@ -39,7 +37,7 @@ class CallerBook:
 
     def give(self, client: str) -> str:
         """Return a new token for a client of this name."""
-        token = secrets.token_urlsafe(_BYTES)
+        token = secrets.token_urlsafe()
 
         def keep(content: dict[str, Any]) -> dict[str, Any]:
             known = {**content, _key(token): {"client": client, "made": int(time.time())}}
@@ -49,7 +47,7 @@ class CallerBook:
         return token
 
     def caller(self, token: str, name: str, folder: str) -> Caller:
-        """Return who calls: by its token, else by what it says.
+        """Return the client that a token was printed for, else the one that it claims to be.
 
         Args:
             token: Its token, or an empty string.

@@ -7,10 +7,11 @@ ids, and cancels them. Back come results, errors, progress, and notifications of
 import asyncio
 import itertools
 import json
+import logging
 import os
 import socket
 import struct
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -37,31 +38,33 @@ MAX_LINE: Final = 32 * 1024 * 1024
 """Longest message, in bytes."""
 
 MAX_REQUEST: Final = 2 * 1024 * 1024
-"""Longest one of a caller, in bytes."""
+"""Longest message of a caller, in bytes."""
 
 MAX_OPEN: Final = 64
 """Requests of one caller that may be open; with one more it loses its connection."""
 
 MAX_CALLERS: Final = 64
-"""Connections that may be open; who comes then is not let in."""
+"""Most connections that may be open; further ones are refused."""
 
 HELLO_SECONDS: Final = 5.0
-"""Seconds to say who calls, and to be let in."""
+"""Seconds for a caller to introduce itself, and for a deck to accept it."""
 
 MAX_UNREAD: Final = 1_000
 """Notifications that wait for the client; of more, the oldest are dropped."""
 
 TAKEN_SECONDS: Final = 10.0
-"""Seconds in which a deck says that it has a request."""
+"""Seconds for a deck to acknowledge a request."""
 
 STUCK_SECONDS: Final = 60.0
-"""Seconds after which who reads nothing of what waits for it loses its connection."""
+"""Seconds after which a caller that reads nothing loses its connection."""
 
 _PEER: Final = struct.Struct("3i")
 
+_log: Final = logging.getLogger(__name__)
+
 
 class Hello(Frozen):
-    """What a caller says of itself, all of it its claim.
+    """What a caller claims about itself.
 
     Attributes:
         name: What it calls itself.
@@ -78,7 +81,7 @@ class Hello(Frozen):
     key: str = ""
 
 
-Welcome = Callable[[Hello], SharedServers]
+Welcome = Callable[[Hello], Awaitable[SharedServers]]
 """Returns what a caller gets; raises `ValueError`, in words, for who gets nothing."""
 
 
@@ -138,7 +141,7 @@ class _Wire:
 
 @contextmanager
 def _address(path: Path) -> Iterator[str]:
-    """Give an address of a socket, which may be longer than the system takes.
+    """Give an address of a socket whose path may be too long for the system.
 
     Raises:
         OSError: If its folder is a link, or another user's.
@@ -191,7 +194,8 @@ async def answering(
         new.rename(path)
         # start_unix_server looks for the address, gone by now
         server = await asyncio.start_server(take, sock=listening, limit=MAX_REQUEST)
-    except OSError:
+    except OSError as error:
+        _log.warning("other programs cannot use this deck: %s", error)
         listening.close()
         yield
         return
@@ -220,7 +224,7 @@ class _Answering:
                 return
             hello = Hello(*(text_in(said, one.name) for one in fields(Hello)))
             try:
-                servers = await asyncio.to_thread(self._welcome, hello)
+                servers = await self._welcome(hello)
             except (ValueError, RequestRefusedError) as error:
                 await self._wire.send(refused=str(error))
                 return
@@ -300,7 +304,7 @@ class DeckLink:
                     self._wire.write(cancel=key)
 
     async def changes(self) -> AsyncGenerator[Mapping[str, Any], None]:
-        """Give what is to be told to the client, until the deck ends; see `SharedServers`."""
+        """Give notifications for the client until the deck ends; see `SharedServers`."""
         while (one := await self._changed.get()) is not None:
             yield one
 

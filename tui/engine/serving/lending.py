@@ -51,8 +51,8 @@ from tui.text import sanitize_line
 COMMAND: Final = "gemdeck mcp"
 """What commands call themselves."""
 
-_KEPT: Final = re.compile("initialize|(server|subscriptions|logging)/|resources/(un)?subscribe")
-"""Requests about a connection, which stays the deck's."""
+_KEPT: Final = re.compile("initialize|(server|subscriptions|logging)/|.*subscribe|tasks/list")
+"""Requests about a connection and what runs over it, which are the deck's."""
 
 
 def lending_key(one: ServerDefinition) -> str:
@@ -92,7 +92,7 @@ class Lending(SharedServers):
     async def request(
         self, method: str, params: JsonObject, on_progress: OnProgress = lambda _: None
     ) -> JsonObject:
-        """Return the server's own result of a request; the deck's rules hold."""
+        """Return the server's own result of a request; the deck's rules apply."""
         try:
             self._check()
             features = await self._engine.servers.awake(self._server)
@@ -129,7 +129,7 @@ class Lending(SharedServers):
         return (await consent(self._server, tool, given, heed=heed)).raw or {}
 
     def _told(self, event: Event) -> Iterator[JsonObject]:
-        """Tell what the server logs, and that it asks the user."""
+        """Forward what the server logs, and say when it requests input."""
         told = list[tuple[str, str]]()
         match event:
             case RequestRaised(FormRequest() | UrlRequest() | SamplingRequest() as asked):
@@ -206,7 +206,7 @@ class LentServer(ServerProcess):
 
 
 class Borrowing:
-    """Asks the open deck for each server once, before a command starts it.
+    """Looks for each server in the open deck once, before a command starts it.
 
     Args:
         folder: The opened folder; None for asking no deck.

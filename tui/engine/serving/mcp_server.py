@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
-from typing import Any, Final, Protocol, cast, get_args
+from typing import Any, Final, cast, get_args
 
 import anyio
 import mcp_types as types
@@ -23,11 +23,14 @@ from pydantic import ValidationError
 from tui import __version__
 from tui.engine.background import TaskSet, in_daemon_thread
 from tui.engine.mcp.session import sdk_patches
+from tui.engine.serving.deck_socket import DeckLink
 from tui.engine.serving.shared_servers import (
+    CANCELLED,
+    FORM_SECONDS,
     MAX_FOLLOWED,
     NOT_ANSWERED,
-    OnProgress,
     RequestRefusedError,
+    SharedServers,
 )
 from tui.model.chat import Progress
 from tui.text import sanitize_line
@@ -64,19 +67,13 @@ MAX_REPORTED: Final = 64
 """Progress of a call that waits for its client; of more, the oldest is dropped."""
 
 STATELESS: Final = "2026-07-28"
-"""From this revision on changes are told to who listens."""
+"""From this revision on, clients listen to changes in a stream."""
 
 _Context = ServerRequestContext[dict[str, Any], Any]
 
 
-class Sharing(Protocol):
-    """What a client gets: an engine's servers, or those of an open deck."""
-
-    async def request(
-        self, method: str, params: Mapping[str, Any], on_progress: OnProgress, /
-    ) -> Mapping[str, Any]: ...
-
-    def changes(self) -> AsyncGenerator[Mapping[str, Any], None]: ...
+Sharing = SharedServers | DeckLink
+"""What a client gets: an engine's servers, or those of an open deck."""
 
 
 class McpServer:
@@ -98,7 +95,7 @@ class McpServer:
         self._level = "info"
         self._last: _Context | None = None
         self._running: list[_Context] = []
-        self._tasks = TaskSet("what a client gets could not be opened")
+        self._tasks = TaskSet("serving a client failed")
 
     async def run(self) -> None:
         """Serve until the client closes our standard input."""
@@ -140,7 +137,11 @@ class McpServer:
             result = await self._asked(source, method, params, session)
             while result.get("resultType") == "input_required" and not _is_stateless(context):
                 params |= {"requestState": result["requestState"]}
-                params |= {"inputResponses": await _filled_in(result["inputRequests"], context)}
+                try:
+                    params |= {"inputResponses": await _filled_in(result["inputRequests"], context)}
+                except asyncio.CancelledError:
+                    self._tasks.start(source.request(CANCELLED, params))
+                    raise
                 result = await self._asked(source, method, params, session)
             if method == _CALL and types.LOG_LEVEL_META_KEY in meta:
                 await asyncio.sleep(LOG_SECONDS)
@@ -191,18 +192,18 @@ class McpServer:
             self._opened.set()  # whoever waits is told that there is nothing
 
     async def _begin(self, source: Sharing) -> None:
-        """Answer from a source; the client goes on with another one where it was with the last."""
+        """Answer from a source, and follow there what the client followed at the last one."""
         is_first, self._source = self._source is None, source
         self._opened.set()
         for kind in _LISTS if not is_first else ():
             await self._tell(f"notifications/{kind}/list_changed", {})
         for uri in +self._followed:
             with suppress(RequestRefusedError):
-                await source.request(_SUBSCRIBE, {"uri": uri}, _ignore)
+                await source.request(_SUBSCRIBE, {"uri": uri})
                 await self._tell("notifications/resources/updated", {"uri": uri})
 
     async def _tell(self, method: str, params: Mapping[str, Any]) -> None:
-        """Tell the client of a notification."""
+        """Forward a notification to the client."""
         if method == "notifications/message":
             await self._log(types.LoggingMessageNotificationParams.model_validate(params))
         elif (event := event_from_wire(method, params)) is not None:
@@ -211,7 +212,7 @@ class McpServer:
                 await self._last.session.send_notification(event_to_notification(event, {}))
 
     async def _log(self, params: types.LoggingMessageNotificationParams) -> None:
-        """Tell what a server logs: from the client's level on, or in one request that wants it."""
+        """Forward a log message: from the client's level on, or within a request that wants it."""
         said = types.LoggingMessageNotification(params=params)
         enough = _LEVELS[: _LEVELS.index(params.level) + 1]
         if self._last is not None and not _is_stateless(self._last):
@@ -224,7 +225,7 @@ class McpServer:
                 return
 
     async def _set_level(self, _: _Context, params: types.SetLevelRequestParams) -> dict[str, Any]:
-        """Take the level of this client, below which nothing is told; no server's changes."""
+        """Set the client's own log level; those of the servers stay."""
         self._level = params.level
         return {}
 
@@ -233,27 +234,23 @@ class McpServer:
     ) -> types.SubscriptionsListenResult:
         """Tell of changes in a stream, and of those resources that servers let be followed."""
         source, wanted, taken = await self._source_for(context), params.notifications, list[str]()
-        for uri in (wanted.resource_subscriptions or ())[:MAX_FOLLOWED]:
-            with suppress(RequestRefusedError):
-                await source.request(_SUBSCRIBE, {"uri": uri}, _ignore)
-                taken.append(uri)
-        wanted.resource_subscriptions = taken
-        self._followed.update(taken)
         try:
+            for uri in (wanted.resource_subscriptions or ())[:MAX_FOLLOWED]:
+                with suppress(RequestRefusedError):
+                    await source.request(_SUBSCRIBE, {"uri": uri})
+                    taken.append(uri)
+                    self._followed[uri] += 1
+            wanted.resource_subscriptions = taken
             return await self._listening(context, params)
         finally:
             self._followed.subtract(taken)
             for uri in taken:
                 if not self._followed[uri] and self._source is not None:
-                    self._tasks.start(self._source.request(_UNSUBSCRIBE, {"uri": uri}, _ignore))
+                    self._tasks.start(self._source.request(_UNSUBSCRIBE, {"uri": uri}))
 
 
 def _is_stateless(context: _Context) -> bool:
     return context.protocol_version >= STATELESS
-
-
-def _ignore(_: Progress) -> None:
-    """Take progress that nobody wants."""
 
 
 async def _filled_in(forms: Mapping[str, Any], context: _Context) -> Mapping[str, Any]:
@@ -262,7 +259,9 @@ async def _filled_in(forms: Mapping[str, Any], context: _Context) -> Mapping[str
     for key, form in forms.items():
         asked = types.ElicitRequest.model_validate(form)
         try:
-            found = await context.session.send_request(asked, types.ElicitResult, metadata=related)
+            found = await context.session.send_request(
+                asked, types.ElicitResult, FORM_SECONDS, related
+            )
             answers[key] = found.model_dump(by_alias=True, mode="json", exclude_none=True)
         except (MCPError, ValidationError):
             answers[key] = {"action": "cancel"}

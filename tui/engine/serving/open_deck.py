@@ -1,5 +1,6 @@
 """An open deck as other programs of the user find it."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -26,13 +27,14 @@ async def answering_others(engine: Engine, folder: Path) -> AsyncIterator[None]:
     state, shown = usable_state_dir(), shown_path(folder, Path.home())
     callers = CallerBook(state, engine.problems)
 
-    def welcome(hello: Hello) -> SharedServers:
+    async def welcome(hello: Hello) -> SharedServers:
         if hello.server:
             return Lending(engine, Caller(COMMAND, shown), hello)
         profile = engine.runs.turns.profiles.get(hello.profile)
         if profile is None:
             raise ValueError(f"The open gemdeck has no profile {hello.profile}.")
-        return SharedServers(engine, callers.caller(hello.token, hello.name, shown), profile)
+        caller = await asyncio.to_thread(callers.caller, hello.token, hello.name, shown)
+        return SharedServers(engine, caller, profile)
 
     identity = await in_daemon_thread(lambda: identify(folder))
     async with answering(state, identity, welcome):

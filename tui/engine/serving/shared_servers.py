@@ -36,7 +36,7 @@ from tui.model.bounded_json import (
     writable,
 )
 from tui.model.catalog import Catalog
-from tui.model.chat import Progress, Severity
+from tui.model.chat import Progress, Severity, ToolCallStatus
 from tui.model.consent import Caller
 from tui.model.events import (
     OWN_SOURCE,
@@ -68,7 +68,7 @@ PATIENCE: Final = 10.0
 """Seconds that a request waits for servers that start for the first time."""
 
 MAX_FOLLOWED: Final = 20
-"""Resources that one client follows at most."""
+"""Most resources that one client may follow."""
 
 MAX_HELD: Final = 8
 """Calls of one client that wait for it to fill in a form; of more, the oldest is cancelled."""
@@ -81,6 +81,9 @@ MAX_LOGGED: Final = 20
 
 LEAVE_SECONDS: Final = 2.0
 """Seconds that the end of a client waits for servers to end its subscriptions."""
+
+CANCELLED: Final = "notifications/cancelled"
+"""With its `requestState`, cancels a call that waits for its client to fill in a form."""
 
 _READING: Final = "read_mcp_resource"
 """What rules call it when the model or a client reads a resource."""
@@ -106,7 +109,7 @@ _LISTS: Final[Mapping[str, tuple[str, str, str, str]]] = {
 OnProgress = Callable[[Progress], None]
 
 _CAPABILITIES: Final = "io.modelcontextprotocol/clientCapabilities"
-"""Where a request of the stateless protocol says what its client can do."""
+"""Where a stateless request declares the capabilities of its client."""
 
 _FORM: Final = "form"
 
@@ -173,6 +176,7 @@ class SharedServers:
             "completion/complete": self._complete,
             "resources/subscribe": self._subscribe,
             "resources/unsubscribe": self._unsubscribe,
+            CANCELLED: self._drop,
         }
         self._keeps_forms, self._held = set[ServerId](), dict[str, _Call]()
         self._used, self._followed = set[ServerId](), set[tuple[ServerId, str]]()
@@ -212,8 +216,9 @@ class SharedServers:
             if (call := self._held.pop(state, None)) is None:
                 raise RequestRefusedError("This call is over.", BAD_PARAMS)
             if not call.answer.done():
-                given = as_object(as_object(params.get("inputResponses")).get(_FORM))
-                call.answer.set_result(given or {"action": "cancel"})
+                call.answer.set_result(
+                    as_object(as_object(params.get("inputResponses")).get(_FORM))
+                )
         else:
             call = _Call()
             call.work = asyncio.create_task(self._call_tool(params, call))
@@ -232,10 +237,16 @@ class SharedServers:
                 call.work.cancel()
                 await asyncio.wait({call.work})
 
+    async def _drop(self, params: JsonObject, _: OnProgress) -> JsonObject:
+        """Cancel a call that waits for its client to fill in a form."""
+        if (call := self._held.pop(text_in(params, "requestState"), None)) is not None:
+            call.work.cancel()
+        return {}
+
     async def _hand_on(
         self, call: "_Call", server: ServerId, form: JsonObject
     ) -> JsonObject | None:
-        """Let the client answer a form; None if the user is to, who is asked that once."""
+        """Let the client answer a form; None if the user should, who decides that once."""
 
         async def hand_on(given: JsonObject) -> ToolResult:
             try:
@@ -258,7 +269,7 @@ class SharedServers:
         return result.raw
 
     async def changes(self) -> AsyncGenerator[JsonObject, None]:
-        """Give what is to be told to the client, as notifications of MCP.
+        """Give notifications for the client, as in MCP.
 
         Lists that change, resources that it follows, and what servers log that it has used.
         """
@@ -330,7 +341,7 @@ class SharedServers:
         return {text_in(one, key): one for one in map(as_object, reversed(listed))}
 
     async def _call_tool(self, params: JsonObject, call: "_Call") -> JsonObject:
-        """Call a tool. Why it did not run is a result that says so: the model is to know."""
+        """Call a tool; if it did not run, the result says why, for the client's model."""
         name, arguments = text_in(params, "name"), params.get("arguments") or {}
         offered = self._engine.servers.offered_tools(self._profile)
         if (tool := next((one for one in offered if one.id == name), None)) is None:
@@ -353,13 +364,12 @@ class SharedServers:
         arguments: JsonObject,
         call: "_Call | None" = None,
     ) -> tuple[ToolResult, list[str]]:
-        """Run what the client asks of a server; return also what the user changed in it, in words.
+        """Run a request of the client; return also how the user changed it, in words.
 
         Raises:
             ToolCallError: If it did not run; the text says why.
         """
         publish, edit = self._engine.runs.publish, list[str]()
-        self._used.add(server)
 
         def heed(event: Event) -> None:
             match event:
@@ -370,6 +380,8 @@ class SharedServers:
                         changes = whole_numbers(arguments), read_arguments(edited)
                         edit.append(told_changes(*changes))
                     publish(replace(event, conversation=BY_HAND))
+                    if status is ToolCallStatus.RUNNING:
+                        self._used.add(server)
                     if status.is_over:
                         name = tool.name if isinstance(tool, OwnTool) else tool
                         words = f"{name} for {self._caller.words}: {status.value}"
@@ -377,7 +389,10 @@ class SharedServers:
                         publish(ServerLogged(server, (line,)))
 
         run = self._engine.runs.call
-        return await run(server, tool, arguments, heed=heed, caller=self._caller), edit
+        result = await run(server, tool, arguments, heed=heed, caller=self._caller)
+        # a result that wants input is ours alone to give
+        raw = {key: one for key, one in (result.raw or {}).items() if key != "resultType"}
+        return replace(result, raw=result.raw and raw), edit
 
     async def _run_own(
         self,
@@ -407,16 +422,19 @@ class SharedServers:
     async def _prompt(self, params: JsonObject, _: OnProgress) -> JsonObject:
         name = text_in(params, "name")
         server = _find(self._listed(_PROMPTS), name, "prompt").server
-        values = {key: str(value) for key, value in as_object(params.get("arguments")).items()}
 
-        async def render(_: JsonObject) -> ToolResult:
-            rendered = await self._engine.servers.render_prompt(server, name, values)
+        async def render(given: JsonObject) -> ToolResult:
+            values = {key: str(one) for key, one in as_object(given.get("arguments")).items()}
+            prompt = text_in(given, "name")
+            rendered = await self._engine.servers.render_prompt(server, prompt, values)
             return ToolResult((), rendered.shown, raw=rendered.raw)
 
-        words, asked = "Get a prompt of an MCP server.", {"name": name, "arguments": values}
+        words = "Get a prompt of an MCP server."
+        asked = {"name": name, "arguments": as_object(params.get("arguments"))}
         own = {"basis": "a client's user chooses its prompts", "is_reviewed": False}
-        result, _edit = await self._run_own(server, _PROMPTING, words, asked, render, **own)
-        return _cleaned(result.raw or {})
+        result, edit = await self._run_own(server, _PROMPTING, words, asked, render, **own)
+        raw, told = result.raw or {}, [{"role": "user", "content": _text(one)} for one in edit]
+        return _cleaned({**raw, "messages": [*told, *as_list(raw.get("messages"))]})
 
     async def _read(self, params: JsonObject, _: OnProgress) -> JsonObject:
         uri = text_in(params, "uri")
@@ -513,7 +531,7 @@ def _texts(result: ToolResult) -> list[str]:
 
 
 def _cleaned(value: JsonObject) -> dict[str, Any]:
-    """Return JSON whose texts hold no control characters; names of members stay."""
+    """Return JSON without control characters in its texts; names of members are unchanged."""
     clean = partial(sanitize, limit=sys.maxsize)
     texts = mapped(writable(value), lambda one: clean(one) if isinstance(one, str) else one)
     return as_object(texts)

@@ -171,7 +171,7 @@ class Elicitation:
 
     @contextmanager
     def calling(self) -> Iterator[None]:
-        """Know within the block that a call or a task runs, and who takes its forms."""
+        """Know within the block that a request or a task runs, and who takes its forms."""
         taker = FORM_TAKER.get()
         self._takers.append(taker)
         try:
@@ -193,11 +193,14 @@ class Elicitation:
             form = await asyncio.to_thread(read_form, params.requested_schema)
         except UnusableFormError as error:
             return _invalid(f"The form cannot be shown: {error}.")
-        takers = {*self._takers}  # which of several calls a form belongs to is unknown
+        takers = {*self._takers}  # which of several requests a form belongs to is unknown
         if len(takers) == 1 and (take := takers.pop()) is not None:
             asked = params.model_dump(by_alias=True, mode="json", include=_HANDED_ON)
             if (answer := await take(self._server, asked)) is not None:
-                result = types.ElicitResult.model_validate(answer)
+                try:
+                    result = types.ElicitResult.model_validate(answer)
+                except ValidationError:  # it quotes the answer, which may hold secrets
+                    return types.ElicitResult(action="cancel")
                 names = {control.name for control in form.controls}
                 given = {name: one for name, one in (result.content or {}).items() if name in names}
                 return types.ElicitResult(action=result.action, content=given or None)

@@ -424,7 +424,8 @@ class Connection:
         self.listed = self.clock() - begun - self.connected
         self.offer = await asyncio.to_thread(read_offer, self._lists)
         own, offered = self._log.own, lambda: self.offer
-        features = Features(client, definition.id, offered, context, self._call_timeout, own)
+        known = client, definition.id, offered, context
+        features = Features(*known, self._call_timeout, own, self.calling)
         self.features = await stack.enter_async_context(features)
         self.tasks = TaskRequests(client, self._clean, self._handler.withdraw)
         self.tasks.asked = self._call_timeout.asked

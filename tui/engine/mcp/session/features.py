@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import replace
 from typing import Any, Final, cast, get_args
 
@@ -166,6 +166,7 @@ class Features:
         context: Keeps subscriptions and log levels across reconnects.
         call_timeout: Limits the requests.
         own: Masks the server's secrets, and knows the addresses that it masked.
+        calling: See `Elicitation.calling`.
     """
 
     def __init__(
@@ -176,9 +177,10 @@ class Features:
         context: ClientContext,
         call_timeout: CallTimeout,
         own: Redactor,
+        calling: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self._client, self._server, self._offer = client, server, offer
-        self._context = context
+        self._context, self._calling = context, calling
         self._call_timeout, self._own = call_timeout, own
         self._subscriptions = Subscriptions(client, self._publish_update)
         self._resuming: asyncio.Task[None] | None = None
@@ -352,8 +354,9 @@ class Features:
         if self._is_closed:
             raise ServerGoneError("The server is no longer connected.")
         try:
-            async with self._call_timeout.watch():
-                yield
+            with self._calling():
+                async with self._call_timeout.watch():
+                    yield
         except CallTimeoutError as error:
             raise ServerCallError(f"The server returned {error}.") from None
         except MCPError as error:
