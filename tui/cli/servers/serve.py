@@ -99,7 +99,7 @@ async def serve(
             await session.definitions()
             await engine.start()
             caller = callers.caller(token, name, shown(folder))
-            yield SharedServers(engine, caller, engine.runs.turns.profiles[wanted])
+            yield SharedServers(engine, caller, wanted)
 
     await in_daemon_thread(late.import_connection)
     await in_daemon_thread(lambda: import_alone(_SERVING))

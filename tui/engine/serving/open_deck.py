@@ -29,10 +29,9 @@ async def answering_others(engine: Engine, folder: Path) -> AsyncIterator[None]:
     def welcome(hello: Hello) -> SharedServers:
         if hello.server:
             return Lending(engine, Caller(COMMAND, shown), hello)
-        profile = engine.runs.turns.profiles.get(hello.profile)
-        if profile is None:
+        if hello.profile not in engine.runs.turns.profiles:
             raise ValueError(f"The open gemdeck has no profile {hello.profile}.")
-        return SharedServers(engine, callers.caller(hello.token, hello.name, shown), profile)
+        return SharedServers(engine, callers.caller(hello.token, hello.name, shown), hello.profile)
 
     identity = await in_daemon_thread(lambda: identify(folder))
     async with answering(state, identity, welcome):
