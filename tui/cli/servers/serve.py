@@ -20,7 +20,7 @@ from tui.engine.background import import_alone, in_daemon_thread
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.mcp.transports.stdio.launch import SERVED
 from tui.engine.serving.callers import TOKEN_VARIABLE, CallerBook
-from tui.engine.serving.deck_socket import DeckLink, Hello, find_deck
+from tui.engine.serving.deck_socket import DeckLink, Hello, find_deck, sockets
 from tui.engine.serving.shared_servers import SharedServers
 from tui.engine.trust.folder_identity import identify
 
@@ -88,12 +88,19 @@ async def serve(
     if SERVED in os.environ:
         raise CommandError("A server of gemdeck cannot be gemdeck itself.")
     token, wanted = os.environ.get(TOKEN_VARIABLE, ""), profile or ""
+    tried: list[Path] | None = None  # until we serve without a deck
+
+    def has_deck_opened() -> bool:
+        return tried is not None and not {*sockets(state, identify(folder))} <= {*tried}
 
     async def sources(name: str) -> AsyncGenerator[DeckLink | SharedServers, None]:
+        nonlocal tried
+        tried, found = None, sockets(state, identify(folder))
         deck = await find_deck(state, identify(folder), Hello(name, token, wanted))
         if deck is not None:
             yield deck
             deck.close()
+        tried = found
         session = ServerSession(StartOptions(0.0, trusted_folders), None)
         async with session.engine as engine:
             await session.definitions()
@@ -103,7 +110,7 @@ async def serve(
 
     await in_daemon_thread(late.import_connection)
     await in_daemon_thread(lambda: import_alone(_SERVING))
-    await import_module(_SERVING).McpServer(sources).run()
+    await import_module(_SERVING).McpServer(sources, has_deck_opened).run()
     return CommandOutput({}, "")
 
 

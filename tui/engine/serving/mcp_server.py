@@ -85,10 +85,16 @@ class McpServer:
     Args:
         sources: Gives, for the name that the client has for itself, what it gets; once that has
             ended, the next.
+        is_better: Tells whether they are to be asked anew, once no request runs.
     """
 
-    def __init__(self, sources: Callable[[str], AsyncGenerator[Sharing, None]]) -> None:
-        self._sources = sources
+    def __init__(
+        self,
+        sources: Callable[[str], AsyncGenerator[Sharing, None]],
+        is_better: Callable[[], bool],
+    ) -> None:
+        self._sources, self._is_better = sources, is_better
+        self._following: asyncio.Task[None] | None = None
         self._source: Sharing | None = None
         self._failure = ""
         self._opened = asyncio.Event()
@@ -120,9 +126,14 @@ class McpServer:
             await self._tasks.aclose()
 
     async def _source_for(self, context: _Context) -> Sharing:
-        if self._last is None:
+        following, is_idle = self._following, self._opened.is_set() and not self._running
+        if following is None or (is_idle and self._is_better()):
+            self._opened = asyncio.Event()
             known = context.session.client_params
-            self._tasks.start(self._follow(known.client_info.name if known is not None else ""))
+            name = known.client_info.name if known is not None else ""
+            self._following = self._tasks.start(self._follow(name, self._opened))
+            if following is not None:
+                following.cancel()
         self._last = context
         await self._opened.wait()
         if self._source is None:
@@ -174,7 +185,7 @@ class McpServer:
             asking.cancel()
             await asyncio.wait({asking})
 
-    async def _follow(self, name: str) -> None:
+    async def _follow(self, name: str, opened: asyncio.Event) -> None:
         """Answer from one source after another, and tell the client of what changes."""
         try:
             async with aclosing(self._sources(name)) as sources:
@@ -183,12 +194,12 @@ class McpServer:
                         await self._begin(source)
                         async for one in changes:
                             await self._tell(one["method"], one.get("params") or {})
-                    self._opened.clear()
+                    opened.clear()
         except Exception as error:
             self._source, self._failure = None, sanitize_line(f"gemdeck cannot serve: {error}")
             raise
         finally:
-            self._opened.set()  # whoever waits is told that there is nothing
+            opened.set()  # whoever waits is told that there is nothing
 
     async def _begin(self, source: Sharing) -> None:
         """Answer from a source; the client goes on with another one where it was with the last."""
