@@ -88,19 +88,15 @@ async def serve(
     if SERVED in os.environ:
         raise CommandError("A server of gemdeck cannot be gemdeck itself.")
     token, wanted = os.environ.get(TOKEN_VARIABLE, ""), profile or ""
-    tried: list[Path] | None = None  # until we serve without a deck
-
-    def has_deck_opened() -> bool:
-        return tried is not None and not {*sockets(state, identify(folder))} <= {*tried}
+    tried: list[Path] = []
 
     async def sources(name: str) -> AsyncGenerator[DeckLink | SharedServers, None]:
         nonlocal tried
-        tried, found = None, sockets(state, identify(folder))
+        tried = sockets(state, identify(folder))
         deck = await find_deck(state, identify(folder), Hello(name, token, wanted))
         if deck is not None:
             yield deck
             deck.close()
-        tried = found
         session = ServerSession(StartOptions(0.0, trusted_folders), None)
         async with session.engine as engine:
             await session.definitions()
@@ -110,7 +106,8 @@ async def serve(
 
     await in_daemon_thread(late.import_connection)
     await in_daemon_thread(lambda: import_alone(_SERVING))
-    await import_module(_SERVING).McpServer(sources, has_deck_opened).run()
+    server = import_module(_SERVING).McpServer
+    await server(sources, lambda: not {*sockets(state, identify(folder))} <= {*tried}).run()
     return CommandOutput({}, "")
 
 

@@ -79,6 +79,9 @@ class Sharing(Protocol):
     def changes(self) -> AsyncGenerator[Mapping[str, Any], None]: ...
 
 
+Sources = Callable[[str], AsyncGenerator[Sharing, None]]
+
+
 class McpServer:
     """Answers one client on standard input and output.
 
@@ -88,13 +91,8 @@ class McpServer:
         is_better: Tells whether they are to be asked anew, once no request runs.
     """
 
-    def __init__(
-        self,
-        sources: Callable[[str], AsyncGenerator[Sharing, None]],
-        is_better: Callable[[], bool],
-    ) -> None:
+    def __init__(self, sources: Sources, is_better: Callable[[], bool]) -> None:
         self._sources, self._is_better = sources, is_better
-        self._following: asyncio.Task[None] | None = None
         self._source: Sharing | None = None
         self._failure = ""
         self._opened = asyncio.Event()
@@ -126,14 +124,13 @@ class McpServer:
             await self._tasks.aclose()
 
     async def _source_for(self, context: _Context) -> Sharing:
-        following, is_idle = self._following, self._opened.is_set() and not self._running
-        if following is None or (is_idle and self._is_better()):
+        is_idle = self._opened.is_set() and not self._running
+        if self._last is None or (is_idle and self._is_better()):
+            self._tasks.cancel()
             self._opened = asyncio.Event()
             known = context.session.client_params
             name = known.client_info.name if known is not None else ""
-            self._following = self._tasks.start(self._follow(name, self._opened))
-            if following is not None:
-                following.cancel()
+            self._tasks.start(self._follow(name, self._opened))
         self._last = context
         await self._opened.wait()
         if self._source is None:
