@@ -244,12 +244,13 @@ async def test_L17_a_call_is_cancelled_while_its_client_has_a_form(tmp_path: Pat
         await eventually(lambda: "notifications/cancelled" in record.read_text("utf-8"))
 
 
-async def test_an_open_deck_answers_and_the_client_goes_on_without_it(
+async def test_a_deck_that_opens_answers_and_the_client_goes_on_without_it(
     shop: Turncoat, world: World
 ) -> None:
     work = world.home / "work"
     work.mkdir()
     async with client(cwd=work) as connected:
+        assert (await connected.list_tools()).tools == []  # its own gemdeck has no servers
         async with shop.deck() as running, answering_others(running.engine, work):
             assert [one.name for one in (await connected.list_tools()).tools] == ["look", "buy"]
             async with anyio.create_task_group() as group:

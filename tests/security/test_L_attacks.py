@@ -3,25 +3,48 @@
 import asyncio
 import json
 import shutil
-from contextlib import suppress
+import sys
+from contextlib import aclosing, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
+from tests.cli.running import library
 from tests.conftest import World
-from tests.security.decks import Turncoat, records, shop
-from tests.security.test_L_clients import CALL, asked, call, link, open_deck, token, work
+from tests.security.decks import READY, Turncoat, records, shop, write_settings
+from tests.security.test_L_clients import (
+    CALL,
+    CAN_FILL_IN,
+    asked,
+    call,
+    link,
+    open_deck,
+    token,
+    work,
+)
 from tests.security.test_L_load import open_socket, raw_link
 from tests.support.waiting import eventually
+from tests.unit.engine.mcp.support import FOLDER
 from tui.engine.serving import deck_socket
 from tui.engine.serving.callers import MAX_NAME
 from tui.engine.serving.deck_socket import Hello, find_deck
+from tui.engine.serving.lending import lending_key
 from tui.engine.serving.open_deck import answering_others
 from tui.engine.serving.shared_servers import RequestRefusedError
 from tui.engine.trust.folder_identity import identify
+from tui.model.catalog import Catalog
+from tui.model.chat import Severity
 from tui.model.consent import Choice
-from tui.model.requests import ConfirmationRequest, TrustRequest
+from tui.model.events import CatalogChanged, LogLine, ServerLogged
+from tui.model.requests import (
+    ConfirmationRequest,
+    FormRequest,
+    Reply,
+    ReplyAction,
+    TrustRequest,
+)
+from tui.model.servers import ServerId
 
 __all__ = ["shop", "work"]
 
@@ -194,3 +217,87 @@ async def test_L24_a_client_gets_nothing_of_a_folder_without_trust(
         assert [one["name"] for one in listed] == ["look", "buy"]
         await asked(running, deck, Choice.DENY)
     assert shop.calls == []
+
+
+@pytest.mark.parametrize("profiles", [{"p": {"servers": []}}, {}], ids=["narrowed", "removed"])
+async def test_L27_a_profile_that_changes_holds_for_who_is_connected(
+    profiles: dict[str, Any], shop: Turncoat, world: World, work: Path
+) -> None:
+    settings: dict[str, Any] = {"mcpServers": {"shop": shop.entry}}
+    settings["gemdeck"] = {"profiles": {"p": {"servers": ["shop"]}}}
+    async with (
+        open_deck(shop, work, settings=settings, follow_settings=True) as running,
+        link(world, work, profile="p") as deck,
+        aclosing(deck.changes()) as changes,
+    ):
+        await asked(running, deck, Choice.ONCE)
+        settings["gemdeck"]["profiles"] = profiles
+        write_settings(settings)
+        async for one in changes:
+            assert one["method"].endswith("/list_changed")
+            if not (await deck.request("tools/list", {}))["tools"]:
+                break
+        with pytest.raises(RequestRefusedError, match="no tool look"):
+            await call(deck)
+        assert len(running.raised(ConfirmationRequest)) == len(shop.calls) == 1
+
+
+async def test_L28_a_client_whose_call_is_denied_gets_nothing_that_its_server_logs(
+    shop: Turncoat, world: World, work: Path
+) -> None:
+    server = ServerId("shop")
+    lines = (LogLine(0.0, "log", Severity.INFO, "of the chat", "info"),)
+    async with open_deck(shop, work) as running, link(world, work) as deck:
+        for choice, first in (Choice.DENY, "tools/list_changed"), (Choice.ONCE, "message"):
+            await asked(running, deck, choice)
+            running.engine.runs.publish(ServerLogged(server, lines))
+            running.engine.runs.publish(CatalogChanged(server, Catalog()))
+            got = list[str]()
+            async for one in deck.changes():
+                got.append(one["method"])
+                if got[-1].endswith("resources/list_changed"):
+                    break
+            assert got[0] == f"notifications/{first}"
+
+
+@pytest.mark.parametrize(
+    ("message", "name"), [("Who?", "password"), ("Your password, please", "name")]
+)
+async def test_L29_a_form_that_asks_for_a_secret_is_for_the_user(
+    message: str, name: str, shop: Turncoat, world: World, work: Path
+) -> None:
+    form = {"type": "object", "properties": {name: {"type": "string"}}}
+    params = {"message": message, "requestedSchema": form}
+    asks = {"id": "q", "method": "elicitation/create", "params": params}
+    served = library(tools={"t": []}, before={"t": [asks]})
+    rules = {"alwaysAllow": [{"tool": "t"}, {"tool": "answer_form"}]}
+    settings = {"mcpServers": {"a": served}, "gemdeck": rules}
+    async with open_deck(shop, work, settings=settings, ready=False) as running:
+        await eventually(lambda: running.status("a") is READY)
+        async with link(world, work) as deck:
+            called = deck.request("tools/call", {"name": "t", "_meta": CAN_FILL_IN})
+            calling = asyncio.create_task(called)
+            question = await running.pending(FormRequest)
+            running.engine.desk.answer(question.id, Reply(ReplyAction.DECLINE))
+            assert "content" in await calling
+
+
+async def test_L30_a_command_gets_no_task_of_anybody_else(
+    shop: Turncoat, world: World, work: Path
+) -> None:
+    script = [str(FOLDER / "tasking.py"), "old", str(world.home / "tasks")]
+    settings = {"mcpServers": {"a": {"command": sys.executable, "args": script}}}
+    async with open_deck(shop, work, settings=settings, ready=False) as running:
+        await eventually(lambda: running.status("a") is READY)
+        known = running.engine.servers.registry.definition(ServerId("a"))
+        assert known is not None
+        lent = {"server": "a", "key": lending_key(known)}
+        async with link(world, work, **lent) as mine, link(world, work, **lent) as other:
+            call = {"name": "hold", "task": {}, "_meta": {"progressToken": 1}}
+            made = await mine.request("tools/call", call)
+            task = {"taskId": made["task"]["taskId"]}
+            assert (await mine.request("tasks/get", task))["status"] == "working"
+            for params, method in (({}, "list"), (task, "get"), (task, "result"), (task, "cancel")):
+                with pytest.raises(RequestRefusedError, match=f"not forward tasks/{method}"):
+                    await other.request(f"tasks/{method}", params)
+            assert (await mine.request("tasks/cancel", task))["status"] == "cancelled"

@@ -21,7 +21,7 @@ from tui.engine.background import import_alone, in_daemon_thread
 from tui.engine.files.paths import usable_state_dir
 from tui.engine.mcp.transports.stdio.launch import SERVED
 from tui.engine.serving.callers import TOKEN_VARIABLE, CallerBook
-from tui.engine.serving.deck_socket import DeckLink, Hello, find_deck
+from tui.engine.serving.deck_socket import DeckLink, Hello, find_deck, sockets
 from tui.engine.serving.shared_servers import SharedServers
 from tui.engine.trust.folder_identity import identify
 
@@ -89,8 +89,11 @@ async def serve(
     if SERVED in os.environ:
         raise CommandError("A server of gemdeck cannot be gemdeck itself.")
     token, wanted = os.environ.get(TOKEN_VARIABLE, ""), profile or ""
+    tried: list[Path] = []
 
     async def sources(name: str) -> AsyncGenerator[DeckLink | SharedServers, None]:
+        nonlocal tried
+        tried = sockets(state, identify(folder))
         deck = await find_deck(state, identify(folder), Hello(name, token, wanted))
         if deck is not None:
             with closing(deck):
@@ -100,11 +103,12 @@ async def serve(
             await session.definitions()
             await engine.start()
             caller = callers.caller(token, name, shown(folder))
-            yield SharedServers(engine, caller, engine.runs.turns.profiles[wanted])
+            yield SharedServers(engine, caller, wanted)
 
     await in_daemon_thread(late.import_connection)
     await in_daemon_thread(lambda: import_alone(_SERVING))
-    await import_module(_SERVING).McpServer(sources).run()
+    server = import_module(_SERVING).McpServer
+    await server(sources, lambda: not {*sockets(state, identify(folder))} <= {*tried}).run()
     return CommandOutput({}, "")
 
 

@@ -353,6 +353,13 @@ class _Asked:
             self.answer.set_result(as_object(message["result"]))
 
 
+def sockets(state: Path | None, folder: FolderIdentity | None) -> list[Path]:
+    """Return the sockets of a folder's decks, of which some may be dead."""
+    if state is None or folder is None:
+        return []
+    return sorted((state / FOLDER_NAME).glob(f"{_prefix(folder)}*.sock"))
+
+
 async def find_deck(
     state: Path | None, folder: FolderIdentity | None, hello: Hello
 ) -> DeckLink | None:
@@ -361,9 +368,7 @@ async def find_deck(
     Raises:
         ValueError: If that deck refuses; the message says why.
     """
-    if state is None or folder is None:
-        return None
-    for path in sorted((state / FOLDER_NAME).glob(f"{_prefix(folder)}*.sock")):
+    for path in sockets(state, folder):
         if path.is_symlink():  # to whatever another program listens on
             continue
         try:

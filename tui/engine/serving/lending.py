@@ -45,7 +45,6 @@ from tui.model.events import (
 from tui.model.requests import FormRequest, SamplingRequest, UrlRequest
 from tui.model.runs import BY_HAND
 from tui.model.servers import ServerId
-from tui.model.settings import EVERYTHING
 from tui.text import sanitize_line
 
 COMMAND: Final = "gemdeck mcp"
@@ -78,8 +77,9 @@ class Lending(SharedServers):
     """
 
     def __init__(self, engine: Engine, caller: Caller, hello: Hello) -> None:
-        super().__init__(engine, caller, EVERYTHING)
+        super().__init__(engine, caller)
         self._server, self._key = ServerId(hello.server), hello.key
+        self._made = set[str]()
         self._check()
 
     def _check(self) -> None:
@@ -99,7 +99,8 @@ class Lending(SharedServers):
             opening = features.opening()
             if method == ("server/discover" if "supportedVersions" in opening else "initialize"):
                 return opening
-            if _KEPT.match(method):
+            is_others = method.startswith("tasks/") and text_in(params, "taskId") not in self._made
+            if is_others or _KEPT.match(method):
                 raise RequestRefusedError(f"gemdeck does not forward {method}.", NO_SUCH_METHOD)
             if method == "tools/call":
                 answer = await self._sent(params, on_progress)
@@ -126,7 +127,11 @@ class Lending(SharedServers):
 
         tool, given = sanitize_line(text_in(params, "name")), as_object(params.get("arguments"))
         consent = partial(call, by_user=True, caller=self._caller, request=params)
-        return (await consent(self._server, tool, given, heed=heed)).raw or {}
+        answer = (await consent(self._server, tool, given, heed=heed)).raw or {}
+        result = as_object(answer.get("result"))
+        if task := text_in(as_object(result.get("task", result)), "taskId"):
+            self._made.add(task)
+        return answer
 
     def _told(self, event: Event) -> Iterator[JsonObject]:
         """Forward what the server logs, and say when it requests input."""

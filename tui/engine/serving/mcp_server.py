@@ -76,16 +76,20 @@ Sharing = SharedServers | DeckLink
 """What a client gets: an engine's servers, or those of an open deck."""
 
 
+Sources = Callable[[str], AsyncGenerator[Sharing, None]]
+
+
 class McpServer:
     """Answers one client on standard input and output.
 
     Args:
         sources: Gives, for the name that the client has for itself, what it gets; once that has
             ended, the next.
+        is_better: Tells whether they are to be asked anew, once no request runs.
     """
 
-    def __init__(self, sources: Callable[[str], AsyncGenerator[Sharing, None]]) -> None:
-        self._sources = sources
+    def __init__(self, sources: Sources, is_better: Callable[[], bool]) -> None:
+        self._sources, self._is_better = sources, is_better
         self._source: Sharing | None = None
         self._failure = ""
         self._opened = asyncio.Event()
@@ -117,9 +121,13 @@ class McpServer:
             await self._tasks.aclose()
 
     async def _source_for(self, context: _Context) -> Sharing:
-        if self._last is None:
+        is_idle = self._opened.is_set() and not self._running
+        if self._last is None or (is_idle and self._is_better()):
+            self._tasks.cancel()
+            self._opened = asyncio.Event()
             known = context.session.client_params
-            self._tasks.start(self._follow(known.client_info.name if known is not None else ""))
+            name = known.client_info.name if known is not None else ""
+            self._tasks.start(self._follow(name, self._opened))
         self._last = context
         await self._opened.wait()
         if self._source is None:
@@ -175,7 +183,7 @@ class McpServer:
             asking.cancel()
             await asyncio.wait({asking})
 
-    async def _follow(self, name: str) -> None:
+    async def _follow(self, name: str, opened: asyncio.Event) -> None:
         """Answer from one source after another, and tell the client of what changes."""
         try:
             async with aclosing(self._sources(name)) as sources:
@@ -184,12 +192,12 @@ class McpServer:
                         await self._begin(source)
                         async for one in changes:
                             await self._tell(one["method"], one.get("params") or {})
-                    self._opened.clear()
+                    opened.clear()
         except Exception as error:
             self._source, self._failure = None, sanitize_line(f"gemdeck cannot serve: {error}")
             raise
         finally:
-            self._opened.set()  # whoever waits is told that there is nothing
+            opened.set()  # whoever waits is told that there is nothing
 
     async def _begin(self, source: Sharing) -> None:
         """Answer from a source, and follow there what the client followed at the last one."""

@@ -30,11 +30,10 @@ async def answering_others(engine: Engine, folder: Path) -> AsyncIterator[None]:
     async def welcome(hello: Hello) -> SharedServers:
         if hello.server:
             return Lending(engine, Caller(COMMAND, shown), hello)
-        profile = engine.runs.turns.profiles.get(hello.profile)
-        if profile is None:
+        if hello.profile not in engine.runs.turns.profiles:
             raise ValueError(f"The open gemdeck has no profile {hello.profile}.")
         caller = await asyncio.to_thread(callers.caller, hello.token, hello.name, shown)
-        return SharedServers(engine, caller, profile)
+        return SharedServers(engine, caller, hello.profile)
 
     identity = await in_daemon_thread(lambda: identify(folder))
     async with answering(state, identity, welcome):

@@ -35,7 +35,6 @@ from tui.model.bounded_json import (
     whole_numbers,
     writable,
 )
-from tui.model.catalog import Catalog
 from tui.model.chat import Progress, Severity, ToolCallStatus
 from tui.model.consent import Caller
 from tui.model.events import (
@@ -50,9 +49,10 @@ from tui.model.events import (
 )
 from tui.model.frozen import Frozen
 from tui.model.input.arguments import read_arguments
+from tui.model.models import ProfilesSet
 from tui.model.runs import BY_HAND
 from tui.model.servers import ServerId
-from tui.model.settings import EVERYTHING, Profile
+from tui.model.settings import NOTHING, Profile
 from tui.text import AdvisedError, sanitize, sanitize_line
 
 NO_SUCH_METHOD: Final = -32601
@@ -164,11 +164,11 @@ class SharedServers:
     Args:
         engine: The engine.
         caller: The client.
-        profile: What it gets of them.
+        profile: The name of the profile of what it gets, as the settings have it by then.
     """
 
-    def __init__(self, engine: Engine, caller: Caller, profile: Profile = EVERYTHING) -> None:
-        self._engine, self._caller, self._profile = engine, caller, profile
+    def __init__(self, engine: Engine, caller: Caller, profile: str = "") -> None:
+        self._engine, self._caller, self._named = engine, caller, profile
         self._answers: Mapping[str, _Answerer] = {
             "tools/call": self._call,
             "prompts/get": self._prompt,
@@ -180,6 +180,10 @@ class SharedServers:
         }
         self._keeps_forms, self._held = set[ServerId](), dict[str, _Call]()
         self._used, self._followed = set[ServerId](), set[tuple[ServerId, str]]()
+
+    @property
+    def _profile(self) -> Profile:
+        return self._engine.runs.turns.profiles.get(self._named, NOTHING)
 
     async def request(
         self, method: str, params: JsonObject, on_progress: OnProgress = lambda _: None
@@ -289,13 +293,15 @@ class SharedServers:
 
     def _told(self, event: Event) -> Iterator[JsonObject]:
         match event:
-            case CatalogChanged():
+            case CatalogChanged() | ProfilesSet():
                 for kind in ("tools", "prompts", "resources"):
                     yield {"method": f"notifications/{kind}/list_changed"}
             case ResourceUpdated(server, uri) if (server, uri) in self._followed:
-                yield {"method": "notifications/resources/updated", "params": {"uri": uri}}
+                if not self._is_denied(server, _READING):
+                    yield {"method": "notifications/resources/updated", "params": {"uri": uri}}
             case ServerLogged(server, lines) if server in self._used:
-                logged = [line for line in lines if line.source == "log"]
+                has_it = self._profile.includes(server)
+                logged = [line for line in lines if has_it and line.source == "log"]
                 for line in logged[-MAX_LOGGED:]:
                     said = {"level": line.level, "logger": server, "data": line.text}
                     yield {"method": "notifications/message", "params": said}
@@ -313,28 +319,24 @@ class SharedServers:
         """Give prompts, resources or templates; of several with one name or address the first."""
         _, kind, key, shown = _LISTS[method]
         seen = set[str]()
-        for server, catalog in self._catalogs():
+        servers = self._engine.servers
+        for server in servers.callable_servers:
             if self._is_denied(server, _PROMPTING if kind == "prompts" else _READING):
                 continue
             raw = self._by_key(server, kind, key)
-            for view in getattr(catalog, kind):
+            for view in getattr(servers.registry.catalog(server), kind):
                 name = getattr(view, shown)
                 own = raw.get(getattr(view, "own_name", "") or name)
                 if own is not None and not view.problem and name not in seen:
                     seen.add(name)
                     yield Listed(server, name, _cleaned({**own, key: name}))
 
-    def _catalogs(self) -> Iterator[tuple[ServerId, Catalog]]:
-        """Give the catalogs of the servers that the profile has."""
-        servers = self._engine.servers
-        shared = (one for one in servers.callable_servers if self._profile.includes(one))
-        return ((one, servers.registry.catalog(one)) for one in shared)
-
     def _is_denied(self, server: ServerId, name: str) -> bool:
-        """Return whether a rule denies the resources or the prompts of a server."""
+        """Return whether the profile or a rule leaves out resources or prompts of a server."""
         definition = self._engine.servers.registry.definition(server)
-        hidden = self._engine.access.policy.hidden
-        return definition is None or bool(hidden(definition, [(name, "")]))
+        if definition is None or not self._profile.includes(server):
+            return True
+        return bool(self._engine.access.policy.hidden(definition, [(name, "")]))
 
     def _by_key(self, server: ServerId, kind: str, key: str) -> Mapping[str, JsonObject]:
         listed = as_list(getattr(self._engine.servers.registry.listed(server), kind))

@@ -194,7 +194,9 @@ class Elicitation:
         except UnusableFormError as error:
             return _invalid(f"The form cannot be shown: {error}.")
         takers = {*self._takers}  # which of several requests a form belongs to is unknown
-        if len(takers) == 1 and (take := takers.pop()) is not None:
+        # a secret is never a client's to give
+        is_free = not (asks_for_secret(params.message) or any(f.asks_secret for f in form.fields))
+        if is_free and len(takers) == 1 and (take := takers.pop()) is not None:
             asked = params.model_dump(by_alias=True, mode="json", include=_HANDED_ON)
             if (answer := await take(self._server, asked)) is not None:
                 try:
