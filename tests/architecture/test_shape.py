@@ -211,21 +211,21 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 
 BUDGET: Final = {
-    "ui": 14_050,
-    "engine/mcp": 9_880,
+    "ui": 14_000,
+    "engine/mcp": 9_930,
     "engine/chats": 5_560,
-    "cli": 3_150,
+    "cli": 3_180,
     "engine/settings": 2_940,
     "model": 2_720,
     "engine": 1_880,
     "engine/sign_in": 1_710,
-    "engine/approval": 1_380,
+    "engine/approval": 1_390,
     "engine/trust": 1_130,
     "engine/files": 1_010,
     "engine/definitions": 890,
     "store": 690,
     "engine/keys": 620,
-    "engine/serving": 590,
+    "engine/serving": 1_110,
     "engine/logs": 570,
     ".": 540,
     "engine/demo": 450,
@@ -234,7 +234,7 @@ BUDGET: Final = {
 }
 """Code lines of each folder below `tui`: neither blank, nor a comment, nor of a docstring."""
 
-CEILING: Final = 50_310
+CEILING: Final = 50_840
 """Code lines of all of `tui`."""
 
 SLACK: Final = 30
