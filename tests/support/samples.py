@@ -35,8 +35,13 @@ EVENT_TYPES: Final = {
 } - {Event, StateEvent, chat.ConversationEvent}
 """Every kind of event."""
 
-RECORDED: Final[tuple[type, ...]] = (e.ToolCallDecided, ToolRuleChanged, e.TaskKept)
-"""The kinds of events that are for the audit log or sessions and leave the state alone."""
+RECORDED: Final[tuple[type, ...]] = (
+    e.ToolCallDecided,
+    ToolRuleChanged,
+    e.TaskKept,
+    e.ResourceUpdated,
+)
+"""Events for the audit log, sessions or other clients, which leave the state alone."""
 
 
 def server_view(
@@ -131,6 +136,7 @@ def one_of_each() -> dict[type, e.Event]:
         e.RequestsQueued(3),
         e.ResourceRead(SERVER, "notes://all", ResourceContent("buy milk", "text/plain")),
         e.SubscriptionChanged(SERVER, "notes://all", subscribed=True),
+        e.ResourceUpdated(SERVER, "notes://all"),
         e.ServerTried(e.ServersConfigured((server_view(),))),
         e.ArgumentCompleted("token-1", ("home", "hello")),
         e.LogLevelChanged(SERVER, "warning"),

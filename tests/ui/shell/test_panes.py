@@ -218,6 +218,19 @@ async def test_a_turn_whose_user_is_asked_waits_for_them(phase: TurnPhase) -> No
         assert "Esc stop" not in str(working.render())
 
 
+async def test_escape_leads_from_waiting_messages_to_the_composer_and_stops_nothing() -> None:
+    async with running(decks.full_store()) as deck:
+        decks.start_turn(deck.store)
+        deck.dispatch(e.QueueChanged(("first", "second")))
+        chat = deck.one(ChatPane)
+        await deck.until(lambda: chat.queued.option_count == 2)
+        chat.queued.focus()
+        await deck.until(lambda: deck.focus is chat.queued)
+        await deck.press("escape")
+        await deck.until(lambda: deck.focus is chat.composer)
+        assert not deck.asked("conversations.current.cancel")
+
+
 def shares(deck: Running) -> tuple[int, int, int]:
     """Give the columns of the servers, the chat and the right side; 0 if hidden."""
     servers, chat, side = (deck.one(kind) for kind in (ServersPane, ChatPane, SidePane))
