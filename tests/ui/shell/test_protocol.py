@@ -224,7 +224,7 @@ async def said(size: tuple[int, int] = (120, 36)) -> AsyncIterator[tuple[Running
     async with running(decks.full_store(), size) as deck:
         fill(deck.commands.wire)
         await deck.press("f7", "v")
-        await deck.until(lambda: deck.one(FrameList).shown)
+        await deck.until(lambda: any(one.shown for one in deck.app.deck.query(FrameList)))
         yield deck, Talk(deck.commands.wire, "late")
 
 
