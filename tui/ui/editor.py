@@ -70,6 +70,7 @@ async def edit(app: App[Any], path: Path, line: int) -> None:
     try:
         with app.suspend(), app.batch_update():
             await asyncio.to_thread(run, check=False)
+            await asyncio.sleep(0.01)  # a Ctrl+C from before is the editor's, and comes first
     except OSError as error:
         raise ValueError(f"{command[0]} cannot be run: {error.strerror}.") from error
     except SuspendNotSupported as error:
