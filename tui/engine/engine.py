@@ -46,7 +46,7 @@ from tui.engine.mcp.catalog.kept_catalogs import FOLDER_NAME as KEPT
 from tui.engine.mcp.catalog.kept_catalogs import CatalogStore
 from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolResult
 from tui.engine.mcp.catalog.registry import Budget
-from tui.engine.mcp.context import Borrow, ClientContext, OpenUrl, borrow_nothing, open_nothing
+from tui.engine.mcp.context import Borrow, ClientContext, OpenUrl, open_nothing
 from tui.engine.mcp.manager import ENABLEMENT_FILE, Enablement, FirstStarts, ServerManager
 from tui.engine.mcp.session import era
 from tui.engine.mcp.transports.stdio.sandbox import Sandboxes
@@ -88,7 +88,7 @@ class Engine:
         options: What the command line says.
         publish: Takes every event; `events` gives them as well.
         open_url: Opens an address in the browser after the user's consent.
-        borrow: Finds a server in an open deck before it is started.
+        borrow: Finds a server in an open deck before it is started; None starts all.
         redactor: Is told every secret of the settings and the model's key.
         provider: Opens the models, in place of Gemini's; no credentials are looked for.
 
@@ -118,7 +118,7 @@ class Engine:
         *,
         open_url: OpenUrl = open_nothing,
         redactor: Redactor | None = None,
-        borrow: Borrow = borrow_nothing,
+        borrow: Borrow | None = None,
         provider: Provider | None = None,
     ) -> None:
         self._options = options

@@ -98,10 +98,6 @@ Borrow = Callable[[ServerDefinition], Awaitable[ServerProcess | None]]
 """Returns a server of an open deck in place of a process; None if it is to be started here."""
 
 
-async def borrow_nothing(_definition: ServerDefinition) -> None:
-    """Borrow no server: the default, which starts all."""
-
-
 @dataclass(slots=True)
 class ClientContext:
     """What all connections share. Lives on one event loop.
@@ -111,7 +107,7 @@ class ClientContext:
         desk: Asks the user.
         generator: The model that answers sampling requests, or None for no sampling.
         open_url: Opens an address after the user's consent.
-        borrow: Finds a server in an open deck before it is started.
+        borrow: Finds a server in an open deck before it is started; None starts all.
         workspaces: The opened folder, and further ones that servers get as roots; absolute.
         opened: Which folder was judged; none starts in another that has come to its place.
         outside: Makes the folders in which servers start outside the opened one.
@@ -137,7 +133,7 @@ class ClientContext:
     desk: Desk = field(default_factory=lambda: Desk(lambda _event: None, attended=False))
     generator: Generator | None = None
     open_url: OpenUrl = open_nothing
-    borrow: Borrow = borrow_nothing
+    borrow: Borrow | None = None
     workspaces: tuple[Path, ...] = ()
     opened: FolderIdentity | None = None
     outside: Outside = field(default_factory=lambda: Outside(Path.cwd(), Path.home(), None))

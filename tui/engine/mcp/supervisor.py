@@ -379,7 +379,8 @@ class Supervisor:
                 definition = await self._filled()  # it may be told to move meanwhile
                 definition = replace(definition, admission=self.definition.admission)
                 self._began_outside = definition.is_outside
-                borrowed = await self._context.borrow(self.definition)
+                if self._context.borrow is not None:
+                    borrowed = await self._context.borrow(self.definition)
                 starting = running_server(definition, self._log, self._context, self._must_stop)
                 async with nullcontext(borrowed) if borrowed else starting as process:
                     self.is_launching = False

@@ -61,7 +61,8 @@ def _parts(state: AppState) -> object:
     """Select what the header is made of."""
     place = state.workspace, state.branch, state.folder_trust, state.configured
     numbers = state.conversation.usage, state.cost
-    return *place, *numbers, state.servers, state.grants, state.model, state.options
+    servers = [(view.status, view.runs_outside) for view in state.servers]
+    return *place, *numbers, servers, state.grants, state.model, state.options
 
 
 def header_content(state: AppState, width: int) -> Content:
