@@ -234,7 +234,7 @@ BUDGET: Final = {
 }
 """Code lines of each folder below `tui`: neither blank, nor a comment, nor of a docstring."""
 
-CEILING: Final = 50_841
+CEILING: Final = 50_842
 """Code lines of all of `tui`."""
 
 SLACK: Final = 30
