@@ -211,13 +211,13 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 
 BUDGET: Final = {
-    "ui": 14_000,
+    "ui": 13_990,
     "engine/mcp": 9_930,
     "engine/chats": 5_560,
     "cli": 3_180,
     "engine/settings": 2_940,
     "model": 2_720,
-    "engine": 1_880,
+    "engine": 1_900,
     "engine/sign_in": 1_710,
     "engine/approval": 1_390,
     "engine/trust": 1_130,
@@ -225,7 +225,7 @@ BUDGET: Final = {
     "engine/definitions": 890,
     "store": 690,
     "engine/keys": 620,
-    "engine/serving": 1_110,
+    "engine/serving": 1_100,
     "engine/logs": 570,
     ".": 540,
     "engine/demo": 450,
@@ -234,7 +234,7 @@ BUDGET: Final = {
 }
 """Code lines of each folder below `tui`: neither blank, nor a comment, nor of a docstring."""
 
-CEILING: Final = 50_842
+CEILING: Final = 50_838
 """Code lines of all of `tui`."""
 
 SLACK: Final = 30

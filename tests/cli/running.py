@@ -153,8 +153,8 @@ def notes_server() -> dict[str, Any]:
 
 
 def library(**says: object) -> dict[str, Any]:
-    """Make the entry of a server that offers what it is told to."""
-    file = Path.home().parent / "library.json"
+    """Make the entry of a server that offers what it is told to, in a file that `file` names."""
+    file = Path.home().parent / f"{says.pop('file', 'library')}.json"
     file.write_text(json.dumps(says), encoding="utf-8")
     return {"command": sys.executable, "args": [str(LIBRARY), str(file)]}
 

@@ -165,7 +165,7 @@ async def test_L04_rules_hold_for_every_client(shop: Turncoat, world: World, wor
 async def test_L04_a_rule_on_a_server_holds_for_its_resources(
     shop: Turncoat, world: World, work: Path
 ) -> None:
-    servers = {"a": library(resources=["docs://a"]), "b": library(resources=["docs://b"])}
+    servers = {one: library(file=one, resources=[f"docs://{one}"]) for one in ("a", "b")}
     settings = {"mcpServers": servers, "gemdeck": {"alwaysDeny": [{"server": "a"}]}}
     async with shop.deck(settings=settings, ready=False) as running:
         await eventually(lambda: running.status("a") is running.status("b") is READY)

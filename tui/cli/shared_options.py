@@ -69,5 +69,5 @@ profile_option = click.option(
 )
 
 own_option = click.option(
-    "--own", is_flag=True, help="Start the servers, also those that run in an open gemdeck."
+    "--own", is_flag=True, help="Start separate servers, even where an open gemdeck runs them."
 )

@@ -47,6 +47,25 @@ async def wait_within(event: asyncio.Event, seconds: float | None) -> bool:
     return event.is_set()
 
 
+async def run_command(*words: str) -> str:
+    """Run a command of gemdeck's as a process of its own, and return what it printed.
+
+    Cancelling it ends the process.
+    """
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", "-m", "tui", *words),  # -P: nothing of the folder is imported
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        output, errors = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.terminate()
+    return (output or errors).decode(errors="replace").strip()
+
+
 def import_alone(module: str, load: Callable[[str], object] = importlib.import_module) -> None:
     """Import what takes long, one at a time: two threads could see shared modules half loaded.
 

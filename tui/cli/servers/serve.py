@@ -18,7 +18,7 @@ from tui.cli.servers.server_session import ServerSession, StartOptions
 from tui.cli.shared_options import profile_option, trust_option
 from tui.engine import late
 from tui.engine.background import import_alone, in_daemon_thread
-from tui.engine.files.paths import usable_state_dir
+from tui.engine.files.paths import STATE_VARIABLE, usable_state_dir
 from tui.engine.mcp.transports.stdio.launch import SERVED
 from tui.engine.serving.callers import TOKEN_VARIABLE, CallerBook
 from tui.engine.serving.deck_socket import DeckLink, Hello, find_deck, sockets
@@ -27,9 +27,6 @@ from tui.engine.trust.folder_identity import identify
 
 NAME: Final = "gemdeck"
 """The name of the server in the settings of other clients."""
-
-STATE_VARIABLE: Final = "GEMDECK_HOME"
-"""The variable that moves gemdeck's own state, where an open deck is found."""
 
 _SERVING: Final = "tui.engine.serving.mcp_server"
 """Imports the SDK's serving half, which nothing else does."""

@@ -24,6 +24,10 @@ def extensions_folder(home: Path) -> Path:
     return home / GEMINI_FOLDER / "extensions"
 
 
+STATE_VARIABLE: Final = "GEMDECK_HOME"
+"""The variable that moves gemdeck's own state."""
+
+
 def state_dir() -> Path:
     """Return the state folder, created private (0700) if it does not exist.
 
@@ -34,7 +38,7 @@ def state_dir() -> Path:
     Raises:
         OSError: If there is no location for it, or it cannot be created.
     """
-    home = os.environ.get("GEMDECK_HOME")
+    home = os.environ.get(STATE_VARIABLE)
     path = Path(home) if home else _usual_place()
     if not path.is_absolute():  # it would be in the folder in which gemdeck was started
         raise OSError(errno.EINVAL, "it is not an absolute path", home)
@@ -54,7 +58,7 @@ def usable_state_dir() -> Path | None:
 
 def cache_dir() -> Path:
     """Return the folder of what can be fetched again; it may not exist."""
-    home = os.environ.get("GEMDECK_HOME")
+    home = os.environ.get(STATE_VARIABLE)
     return Path(home) / "cache" if home else platformdirs.user_cache_path(APP_NAME, appauthor=False)
 
 

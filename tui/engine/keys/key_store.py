@@ -13,7 +13,7 @@ from typing import Final
 from pydantic import SecretStr
 
 from tui.engine.background import within
-from tui.engine.files.paths import state_dir
+from tui.engine.files.paths import STATE_VARIABLE, state_dir
 from tui.engine.files.state_file import Content, StateFile, StateFileError
 from tui.model.settings_rules import MAX_KEY
 from tui.text import AdvisedError, sanitize_line
@@ -134,7 +134,7 @@ def uses_keyring() -> bool:
     Raises:
         CredentialError: If the keyring does not answer.
     """
-    if os.environ.get("GEMDECK_HOME"):
+    if os.environ.get(STATE_VARIABLE):
         return False
     try:
         return within(KEYRING_LIMIT, lambda: bool(_keyring().get_keyring().priority > 0))

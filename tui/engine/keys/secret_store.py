@@ -16,6 +16,7 @@ from pydantic import SecretStr
 from tui.engine.background import in_daemon_thread
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.definitions.expansion import KEYRING, Expansion, references_in, with_secrets
+from tui.engine.files.paths import STATE_VARIABLE
 from tui.engine.files.state_file import private_file
 from tui.engine.keys import key_store
 from tui.engine.keys.key_store import NAMED, CredentialError, named_place
@@ -155,7 +156,7 @@ async def with_extension_secrets(
     """
     launch, endpoint, found = server.launch, server.endpoint, dict[str, str]()
     why = "the keyring is not used with GEMDECK_HOME"
-    if not os.environ.get("GEMDECK_HOME"):
+    if not os.environ.get(STATE_VARIABLE):
         why = "the keyring has no value"
         try:
             reading = in_daemon_thread(partial(_read_extensions, launch.keychain, launch.kept))

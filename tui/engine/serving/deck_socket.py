@@ -107,7 +107,7 @@ class _Wire:
         """
         line = json.dumps(message, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
         if len(line) > most:
-            words = f"This is longer than {most // 1024**2} MiB, and was not sent."
+            words = f"The message is longer than {most // 1024**2} MiB and was not sent."
             raise RequestRefusedError(words, NOT_ANSWERED)
         self._writer.write(line)
 
@@ -234,7 +234,7 @@ class _Answering:
                 self._take(message, servers)
                 await asyncio.sleep(0)  # however many have come, others get their turn
         except TimeoutError:
-            pass
+            pass  # who does not introduce itself in time is let go
         finally:
             self._wire.close()
             await self._tasks.aclose()

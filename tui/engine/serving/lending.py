@@ -87,7 +87,7 @@ class Lending(SharedServers):
         definition = servers.registry.definition(self._server)
         is_same = definition is not None and lending_key(definition) == self._key
         if not is_same or self._server not in servers.callable_servers:
-            raise RequestRefusedError("It has no such server.", NOT_ANSWERED)
+            raise RequestRefusedError("The open gemdeck has no such server.", NOT_ANSWERED)
 
     async def request(
         self, method: str, params: JsonObject, on_progress: OnProgress = lambda _: None
@@ -109,7 +109,7 @@ class Lending(SharedServers):
         except (ServerCallError, ToolCallError) as error:
             raise RequestRefusedError(str(error), NOT_ANSWERED, error.reply) from error
         if "result" not in answer:
-            raise RequestRefusedError("It gave no result.", NOT_ANSWERED, answer.get("error"))
+            raise RequestRefusedError("There was no result.", NOT_ANSWERED, answer.get("error"))
         return as_object(answer["result"])
 
     async def _sent(self, params: JsonObject, on_progress: OnProgress) -> JsonObject:

@@ -26,6 +26,7 @@ from tui.engine.mcp.session import sdk_patches
 from tui.engine.serving.deck_socket import DeckLink
 from tui.engine.serving.shared_servers import (
     CANCELLED,
+    CAPABILITIES,
     FORM_SECONDS,
     MAX_FOLLOWED,
     NOT_ANSWERED,
@@ -71,12 +72,11 @@ STATELESS: Final = "2026-07-28"
 
 _Context = ServerRequestContext[dict[str, Any], Any]
 
-
 Sharing = SharedServers | DeckLink
 """What a client gets: an engine's servers, or those of an open deck."""
 
-
 Sources = Callable[[str], AsyncGenerator[Sharing, None]]
+"""What a client gets one after another, for the name that it has for itself."""
 
 
 class McpServer:
@@ -139,7 +139,7 @@ class McpServer:
         method, params, meta = context.method, dict(context.params or {}), dict(context.meta or {})
         if not _is_stateless(context) and (declared := session.client_capabilities) is not None:
             told = declared.model_dump(by_alias=True, exclude_none=True)
-            params["_meta"] = {**meta, types.CLIENT_CAPABILITIES_META_KEY: told}
+            params["_meta"] = {**meta, CAPABILITIES: told}
         self._running.append(context)
         try:
             result = await self._asked(source, method, params, session)

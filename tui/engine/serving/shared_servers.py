@@ -27,14 +27,7 @@ from tui.engine.mcp.catalog.offered_tool import (
 from tui.engine.mcp.catalog.skill_entry import OpenSkills
 from tui.engine.mcp.context import FORM_TAKER
 from tui.engine.mcp.errors import ServerCallError
-from tui.model.bounded_json import (
-    as_list,
-    as_object,
-    mapped,
-    text_in,
-    whole_numbers,
-    writable,
-)
+from tui.model.bounded_json import as_list, as_object, mapped, text_in, whole_numbers, writable
 from tui.model.chat import Progress, Severity, ToolCallStatus
 from tui.model.consent import Caller
 from tui.model.events import (
@@ -108,7 +101,7 @@ _LISTS: Final[Mapping[str, tuple[str, str, str, str]]] = {
 
 OnProgress = Callable[[Progress], None]
 
-_CAPABILITIES: Final = "io.modelcontextprotocol/clientCapabilities"
+CAPABILITIES: Final = "io.modelcontextprotocol/clientCapabilities"
 """Where a stateless request declares the capabilities of its client."""
 
 _FORM: Final = "form"
@@ -138,23 +131,24 @@ class Listed(Frozen):
     item: JsonObject
 
 
+_Answer = asyncio.Future[JsonObject]
+
+
 class _Call:
     """A call of a client, over several of its requests if it fills in forms.
 
     Attributes:
         work: Ends with the result.
         report: Takes progress.
-        forms: What the client is to fill in; None at the end.
-        answer: Where its answer to the last form goes.
+        forms: What the client is to fill in, and where its answer goes; None at the end.
         one_by_one: Held while it fills in a form.
     """
 
     work: asyncio.Task[JsonObject]
     report: OnProgress
-    answer: asyncio.Future[JsonObject]
 
     def __init__(self) -> None:
-        self.forms = asyncio.Queue[JsonObject | None]()
+        self.forms = asyncio.Queue[tuple[JsonObject, _Answer] | None]()
         self.one_by_one = asyncio.Lock()
 
 
@@ -178,7 +172,7 @@ class SharedServers:
             "resources/unsubscribe": self._unsubscribe,
             CANCELLED: self._drop,
         }
-        self._keeps_forms, self._held = set[ServerId](), dict[str, _Call]()
+        self._keeps_forms, self._held = set[ServerId](), dict[str, tuple[_Call, _Answer]]()
         self._used, self._followed = set[ServerId](), set[tuple[ServerId, str]]()
 
     @property
@@ -217,34 +211,34 @@ class SharedServers:
     async def _call(self, params: JsonObject, on_progress: OnProgress) -> JsonObject:
         """Call a tool, or go on with a call for which the client was to fill in a form."""
         if state := text_in(params, "requestState"):
-            if (call := self._held.pop(state, None)) is None:
+            if (held := self._held.pop(state, None)) is None:
                 raise RequestRefusedError("This call is over.", BAD_PARAMS)
-            if not call.answer.done():
-                call.answer.set_result(
-                    as_object(as_object(params.get("inputResponses")).get(_FORM))
-                )
+            call, answer = held
+            if not answer.done():
+                answer.set_result(as_object(as_object(params.get("inputResponses")).get(_FORM)))
         else:
             call = _Call()
             call.work = asyncio.create_task(self._call_tool(params, call))
             call.work.add_done_callback(lambda _: call.forms.put_nowait(None))
         call.report = on_progress
         try:
-            if (form := await call.forms.get()) is None:
+            if (asked := await call.forms.get()) is None:
                 return await call.work
+            form, answer = asked
             if len(self._held) >= MAX_HELD:
-                self._held.pop(next(iter(self._held))).work.cancel()
-            self._held[state := secrets.token_hex(8)] = call
+                self._held.pop(next(iter(self._held)))[0].work.cancel()
+            self._held[state := secrets.token_hex(8)] = call, answer
             wanted = {_FORM: {"method": "elicitation/create", "params": form}}
             return {"resultType": "input_required", "inputRequests": wanted, "requestState": state}
         finally:
-            if call not in self._held.values():
+            if all(held is not call for held, _ in self._held.values()):
                 call.work.cancel()
                 await asyncio.wait({call.work})
 
     async def _drop(self, params: JsonObject, _: OnProgress) -> JsonObject:
         """Cancel a call that waits for its client to fill in a form."""
-        if (call := self._held.pop(text_in(params, "requestState"), None)) is not None:
-            call.work.cancel()
+        if (held := self._held.pop(text_in(params, "requestState"), None)) is not None:
+            held[0].work.cancel()
         return {}
 
     async def _hand_on(
@@ -255,9 +249,9 @@ class SharedServers:
         async def hand_on(given: JsonObject) -> ToolResult:
             try:
                 async with call.one_by_one, asyncio.timeout(FORM_SECONDS):
-                    call.answer = asyncio.get_running_loop().create_future()
-                    call.forms.put_nowait(_cleaned(given))
-                    return ToolResult((), "", raw=await call.answer)
+                    answer: _Answer = asyncio.get_running_loop().create_future()
+                    call.forms.put_nowait((_cleaned(given), answer))
+                    return ToolResult((), "", raw=await answer)
             except TimeoutError as error:
                 raise ToolCallError("The client did not answer.") from error
 
@@ -283,7 +277,7 @@ class SharedServers:
                     for one in self._told(event):
                         yield one
         finally:
-            for call in self._held.values():
+            for call, _ in self._held.values():
                 call.work.cancel()
             follow = partial(self._engine.features.follow, subscribed=False)
             leaving = [follow(*one, self) for one in self._followed]
@@ -515,7 +509,7 @@ def _find(listed: Iterable[Listed], name: str, kind: str) -> Listed:
 
 def _fills_in_forms(params: JsonObject) -> bool:
     """Tell whether the client of a request declares that it answers forms."""
-    declared = as_object(as_object(params.get("_meta")).get(_CAPABILITIES))
+    declared = as_object(as_object(params.get("_meta")).get(CAPABILITIES))
     forms = declared.get("elicitation")
     return isinstance(forms, dict) and ("form" in forms or "url" not in forms)
 

@@ -1,7 +1,5 @@
 """Shows a text in full; of a tool's result also its pictures, and structured content as a tree."""
 
-import asyncio
-import sys
 from collections.abc import Callable
 from typing import ClassVar, Final
 
@@ -11,6 +9,7 @@ from textual.content import Content
 from textual.getters import query_one
 from textual.widget import Widget
 
+from tui.engine.background import run_command
 from tui.model.chat import Picture, ToolCall
 from tui.store.commands import Commands
 from tui.text import counted, sanitize
@@ -175,18 +174,7 @@ class DoctorScreen(FetchedScreen):
         self.run_worker(self._check())
 
     async def _check(self) -> None:
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", "tui", "doctor"),  # -P: nothing of the folder is imported
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        try:
-            output, errors = await process.communicate()
-        finally:
-            if process.returncode is None:
-                process.terminate()
-        self.text = sanitize((output or errors).decode(errors="replace").strip())
+        self.text = sanitize(await run_command("doctor"))
         await self.fill(FoldedText(self.text))
 
 
