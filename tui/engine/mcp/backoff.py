@@ -1,6 +1,7 @@
 """When to start a server, when to start a failed one again, and when to give up."""
 
 import asyncio
+import os
 import random
 import time
 from collections.abc import Callable
@@ -11,6 +12,9 @@ from tui.model.frozen import Frozen
 
 AT_ONCE: Final = 4
 """Servers that start by themselves at a time, and how many more each time the machine keeps up."""
+
+MOST_AT_ONCE: Final = 4 * (os.cpu_count() or 1)
+"""Most of them; a loop that does little wakes on time while far more fill every processor."""
 
 NAPS: Final = 5
 """Times in a row that the event loop has to wake on time for that."""
@@ -133,7 +137,7 @@ class StartQueue:
         async with self._line:
             while self._starting >= self._room:
                 if await _keeps_up():
-                    self._room += AT_ONCE
+                    self._room = min(self._room + AT_ONCE, MOST_AT_ONCE)
         self._starting += 1
         held = ExitStack()
         held.callback(self._end)

@@ -117,10 +117,8 @@ class _Wire:
         try:
             async with asyncio.timeout(STUCK_SECONDS):
                 await self._writer.drain()
-        except TimeoutError:
+        except OSError:  # of a timeout, too
             self._writer.transport.abort()
-        except OSError:
-            pass
 
     def is_behind(self) -> bool:
         """Tell whether the other end is behind with reading."""

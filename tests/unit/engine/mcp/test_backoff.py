@@ -94,8 +94,9 @@ def test_G40_what_is_away_on_the_network_is_tried_up_to_a_minute_apart_without_e
 async def test_E41_a_few_start_at_a_time_and_more_where_the_machine_keeps_up(
     monkeypatch: pytest.MonkeyPatch, late: float
 ) -> None:
-    """A loop that wakes late never lets more start; one that wakes on time always does."""
+    """A loop that wakes late never lets more start; one that wakes on time does, up to a limit."""
     monkeypatch.setattr(limits, "LATE", -late)
+    monkeypatch.setattr(limits, "MOST_AT_ONCE", 2 * AT_ONCE)
     monkeypatch.setattr(limits, "NAP", 0.0)
     queue, begun, ends = StartQueue(), list[int](), list[Callable[[], None]]()
 
@@ -106,12 +107,12 @@ async def test_E41_a_few_start_at_a_time_and_more_where_the_machine_keeps_up(
     async with asyncio.TaskGroup() as group:
         for number in range(3 * AT_ONCE):
             group.create_task(start(number))
-        if late > 0:
-            await eventually(lambda: len(begun) == AT_ONCE)
-            for at in range(2 * AT_ONCE):
-                ends[at](), ends[at]()  # which frees no more than one place
-                await eventually(lambda: len(begun) > AT_ONCE + at)  # noqa: B023 - called at once
-                assert len(begun) == AT_ONCE + at + 1
+        room = AT_ONCE if late > 0 else 2 * AT_ONCE
+        await eventually(lambda: len(begun) == room)
+        for at in range(3 * AT_ONCE - room):
+            ends[at](), ends[at]()  # which frees no more than one place
+            await eventually(lambda: len(begun) > room + at)  # noqa: B023 - called at once
+            assert len(begun) == room + at + 1
     assert begun == list(range(3 * AT_ONCE))
 
 
