@@ -1,5 +1,6 @@
 """The question about a folder and what each answer comes to; attacks that worked elsewhere."""
 
+import asyncio
 import json
 
 import pytest
@@ -102,6 +103,20 @@ async def test_never_and_forgetting_hold_until_the_user_reviews_the_folder(place
         await deck.reach("mine", S.READY)
     async with opened(place) as deck:
         assert (await deck.question()).subject is TrustSubject.FOLDER
+
+
+async def test_an_answer_counts_in_every_open_deck_of_the_folder(place: Place) -> None:
+    place.project({"mcpServers": {"it": place.canary("it")}})
+    async with opened(place) as first, opened(place) as second:
+        await asyncio.gather(first.question(), second.question())
+        await first.answer(TrustAnswer.TRUST)
+        for deck in (first, second):
+            await deck.reach("it", S.READY)
+            await eventually(lambda: not deck.questions())  # noqa: B023 - called at once
+        second.engine.forget_folder()
+        for deck in (second, first):
+            await deck.reach("it", S.UNTRUSTED)
+    assert place.words() == ["it", "it"]
 
 
 async def test_A22_an_answer_counts_only_for_what_was_shown(place: Place) -> None:

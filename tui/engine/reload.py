@@ -30,7 +30,7 @@ from tui.engine.settings.sources.source import (
 from tui.engine.trust.folder_identity import identify
 from tui.engine.trust.judge import judge
 from tui.engine.trust.opened_folder import OpenedFolder
-from tui.engine.trust.trust_store import Standing
+from tui.engine.trust.trust_store import FILE_NAME, Standing
 from tui.engine.trust.verdict import Answered, FolderVerdict, Seen
 from tui.model.chat import Severity
 from tui.model.events import Notice, NoticeRaised
@@ -273,7 +273,7 @@ class SettingsReader:
                 return reading
 
     def _find_plan(self) -> WatchPlan:
-        """Watch the files that settings come from, whether they exist or not."""
+        """Watch the files of settings and of trust, whether they exist or not."""
         home = Path.home()
         real, state = Path(os.path.realpath(self._folder)), usable_state_dir()
         layers = layer_files(real, environ=os.environ, home=home, state=state)
@@ -285,6 +285,7 @@ class SettingsReader:
             *(installed / path.parent.name / INSTALLATION for path in manifests),
             *(path.parent / ENV_FILE for path in manifests),
             *self._last.settings.context.project,
+            *([state / FILE_NAME] if state is not None else ()),
         ]
         beside = (path.parent / POLICIES for path in manifests)
         return make_plan(files, [installed, *beside, *policy_places(home, layers)])

@@ -11,7 +11,7 @@ from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.plan import Answers, Plan, plan
 from tui.engine.reload import Reading
 from tui.engine.settings.loader import LoadedSettings
-from tui.engine.settings.project import ProjectOffer
+from tui.engine.settings.project import ProjectOffer, ProjectRules
 from tui.engine.trust.content import ContextContent, FolderContent, ServerContent
 from tui.engine.trust.folder_identity import FolderIdentity
 from tui.engine.trust.own_servers import UNANSWERED, written_keys
@@ -277,6 +277,15 @@ def test_what_the_record_has_no_longer_counts_by_the_answer() -> None:
     assert yes.reading(reading).answered.said == {seen.key: YES}
     kept = yes.reading(replace(reading, record=trusted(seen.content)))
     assert kept.answered == Answered(), "another gemdeck may take it back"
+
+
+def test_what_a_folder_forbids_in_this_run_asks_no_other_question() -> None:
+    seen = brings(IT)
+    assert seen.content is not None
+    later = replace(seen, in_force=ProjectRules(excluded=frozenset({ServerId("it")})))
+    review, record = Answers(answered=Answered(review=True)), trusted(seen.content)
+    one, other = (plan(found(IT, seen=it, record=record), review) for it in (seen, later))
+    assert one.questions == other.questions != ()
 
 
 def test_of_a_changed_folder_what_is_as_it_was_runs_on_where_somebody_is_asked() -> None:

@@ -15,6 +15,8 @@ from tui.model.bounded_json import as_list, as_object, as_texts
 from tui.model.frozen import Frozen
 from tui.model.trust import Boxes, TrustAnswer
 
+FILE_NAME: Final = "trust.json"
+
 MAX_FOLDERS: Final = 1_000
 """Folders that are remembered; the oldest that is not forbidden goes first."""
 
@@ -128,7 +130,7 @@ class TrustStore:
     """
 
     def __init__(self, folder: Path | None, home: Path, on_problem: Callable[[str], None]) -> None:
-        self._file = private_file(folder, "trust.json", on_problem)
+        self._file = private_file(folder, FILE_NAME, on_problem)
         self._earlier = folder / EARLIER if folder is not None else None
         self._on_problem = on_problem
         self._home = home
