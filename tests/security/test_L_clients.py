@@ -18,9 +18,14 @@ from tests.security.decks import READY, Deck, Script, Turncoat, calling, records
 from tests.support.waiting import eventually
 from tests.unit.engine.mcp.support import FOLDER
 from tui.engine.serving.callers import CallerBook
-from tui.engine.serving.deck_socket import DeckLink, Hello, find_deck
+from tui.engine.serving.deck_socket import DeckLink, Hello, answering, find_deck
 from tui.engine.serving.open_deck import answering_others
-from tui.engine.serving.shared_servers import MAX_FOLLOWED, MAX_LOGGED, RequestRefusedError
+from tui.engine.serving.shared_servers import (
+    MAX_FOLLOWED,
+    MAX_LOGGED,
+    RequestRefusedError,
+    SharedServers,
+)
 from tui.engine.trust.folder_identity import identify
 from tui.model.catalog import Catalog
 from tui.model.chat import Severity
@@ -239,6 +244,24 @@ async def test_L08_a_deck_that_was_killed_stops_nobody(
         with pytest.raises(RequestRefusedError, match="ended before it answered"):
             await answers
         assert await find_deck(world.state, identify(work), Hello("somebody")) is None
+
+
+async def test_a_deck_that_refuses_leaves_a_client_to_the_other_one(
+    shop: Turncoat, world: World, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two decks of one folder, of which one has the profile."""
+    async with open_deck(shop, work) as running:
+        monkeypatch.setattr(os, "getpid", lambda: 0)  # the first by name
+        state, folder = world.state, identify(work)
+
+        async def refuse(_: Hello) -> SharedServers:
+            raise ValueError("There is no such profile.")
+
+        async with answering(state, folder, refuse), link(world, work) as deck:
+            await asked(running, deck, Choice.ONCE)
+    async with answering(state, folder, refuse):
+        with pytest.raises(ValueError, match="no such profile"):
+            await find_deck(state, folder, Hello("somebody"))
 
 
 async def test_L14_what_a_client_reads_is_asked_about_and_recorded(

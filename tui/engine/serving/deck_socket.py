@@ -364,8 +364,9 @@ async def find_deck(
     """Connect to the open deck of a folder, one of several; None where none is open.
 
     Raises:
-        ValueError: If that deck refuses; the message says why.
+        ValueError: If each deck refuses; the message says why.
     """
+    refusal: ValueError | None = None
     for path in sockets(state, folder):
         if path.is_symlink():  # to whatever another program listens on
             continue
@@ -377,6 +378,10 @@ async def find_deck(
                 path.unlink()
         except OSError:
             continue
+        except ValueError as error:
+            refusal = error
+    if refusal is not None:
+        raise refusal
     return None
 
 

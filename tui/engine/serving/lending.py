@@ -9,8 +9,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, replace
-from functools import partial
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
@@ -34,16 +33,8 @@ from tui.engine.trust.folder_identity import identify
 from tui.model.bounded_json import as_object, text_in
 from tui.model.chat import Progress
 from tui.model.consent import Caller
-from tui.model.events import (
-    Event,
-    RequestRaised,
-    ServerLogged,
-    ToolCallChanged,
-    ToolCallDecided,
-    ToolCallProgressed,
-)
+from tui.model.events import Event, RequestRaised, ServerLogged
 from tui.model.requests import FormRequest, SamplingRequest, UrlRequest
-from tui.model.runs import BY_HAND
 from tui.model.servers import ServerId
 from tui.text import sanitize_line
 
@@ -114,20 +105,10 @@ class Lending(SharedServers):
 
     async def _sent(self, params: JsonObject, on_progress: OnProgress) -> JsonObject:
         """Call a tool, to which the user of the command consents; return the answer."""
-        publish, call = self._engine.runs.publish, self._engine.runs.call
-
-        def heed(event: Event) -> None:
-            match event:
-                case ToolCallProgressed(progress=Progress() as progress):
-                    on_progress(progress)
-                case ToolCallChanged():
-                    publish(replace(event, conversation=BY_HAND))
-                case ToolCallDecided():
-                    publish(event)
-
         tool, given = sanitize_line(text_in(params, "name")), as_object(params.get("arguments"))
-        consent = partial(call, by_user=True, caller=self._caller, request=params)
-        answer = (await consent(self._server, tool, given, heed=heed)).raw or {}
+        consent = {"by_user": True, "request": params}
+        ran, _ = await self._run(self._server, tool, given, on_progress, **consent)
+        answer = ran.raw or {}
         result = as_object(answer.get("result"))
         if task := text_in(as_object(result.get("task", result)), "taskId"):
             self._made.add(task)

@@ -38,6 +38,7 @@ from tui.model.events import (
     ResourceUpdated,
     ServerLogged,
     ToolCallChanged,
+    ToolCallDecided,
     ToolCallProgressed,
 )
 from tui.model.frozen import Frozen
@@ -344,8 +345,12 @@ class SharedServers:
             raise RequestRefusedError(f"There is no tool {sanitize(name)}.", BAD_PARAMS)
         if _fills_in_forms(params):
             FORM_TAKER.set(partial(self._hand_on, call))
+
+        def report(one: Progress) -> None:
+            call.report(one)  # to the request that waits by then
+
         try:
-            result, edit = await self._run(tool.server, tool.view.name, arguments, call)
+            result, edit = await self._run(tool.server, tool.view.name, arguments, report)
         except ToolCallError as error:
             return _result(str(error), is_error=True)
         if result.raw is None:
@@ -358,7 +363,8 @@ class SharedServers:
         server: ServerId,
         tool: str | OwnTool,
         arguments: JsonObject,
-        call: "_Call | None" = None,
+        report: OnProgress = lambda _: None,
+        **more: Any,  # noqa: ANN401 - of `ToolRuns.call`
     ) -> tuple[ToolResult, list[str]]:
         """Run a request of the client; return also how the user changed it, in words.
 
@@ -369,8 +375,10 @@ class SharedServers:
 
         def heed(event: Event) -> None:
             match event:
-                case ToolCallProgressed(progress=Progress() as progress) if call is not None:
-                    call.report(progress)
+                case ToolCallProgressed(progress=Progress() as progress):
+                    report(progress)
+                case ToolCallDecided():
+                    publish(event)
                 case ToolCallChanged(status=status, arguments=edited):
                     if edited is not None:
                         changes = whole_numbers(arguments), read_arguments(edited)
@@ -384,8 +392,8 @@ class SharedServers:
                         line = LogLine(time.time(), OWN_SOURCE, Severity.INFO, words)
                         publish(ServerLogged(server, (line,)))
 
-        run = self._engine.runs.call
-        result = await run(server, tool, arguments, heed=heed, caller=self._caller)
+        run = partial(self._engine.runs.call, heed=heed, caller=self._caller)
+        result = await run(server, tool, arguments, **more)
         # a result that wants input is ours alone to give
         raw = {key: one for key, one in (result.raw or {}).items() if key != "resultType"}
         return replace(result, raw=result.raw and raw), edit
