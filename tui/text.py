@@ -29,6 +29,9 @@ MAX_COMBINING: Final = 8
 MAX_REVEALED: Final = 8
 """Hidden characters spelled out in one run; the rest are counted."""
 
+MAX_RUN: Final = 4096
+"""Repetitions that one match covers; each takes memory until it ends."""
+
 # Patterns, not compiled ones: that takes 4 ms, and the first frame needs none.
 _STRING: Final = r"""
     (?:\x1b[P\]X^_]|[\x90\x9d\x98\x9e\x9f])   # DCS, OSC, SOS, PM, APC: a string ...
@@ -42,7 +45,7 @@ _CODE: Final = r"""
 ESCAPE_SEQUENCE: Final = f"{_STRING}|{_CODE}"
 _HIDING: Final = rf"""
       (?P<string>{_STRING}|\x1b[P\]X^_]|[\x90\x9d\x98\x9e\x9f])
-    | (?:(?!\x1b[P\]X^_])(?:{_CODE}))++
+    | (?:(?!\x1b[P\]X^_])(?:{_CODE})){{1,{MAX_RUN}}}
     """
 """Strings, also those that are too long to drop, and runs of other sequences."""
 
@@ -117,7 +120,7 @@ _OF_SCRIPT: Final = rf"""{_OF_EMOJI}
     """
 """The invisible marks that belong to the writing of a language, or to an emoji."""
 
-_RUN: Final = rf"{_OF_HAN}(?:[{_HAN}]{_OF_HAN}){{3,}}+"
+_RUN: Final = rf"{_OF_HAN}(?:[{_HAN}]{_OF_HAN}){{3,{MAX_RUN}}}"
 """Selectors of four ideographs or more on end: no name has as many, and they can tell a text."""
 
 _HIDDEN: Final = rf"""

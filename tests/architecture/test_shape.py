@@ -29,6 +29,9 @@ MAX_FUNCTION_LINES: Final = 80
 
 BROAD: Final = frozenset({"Exception", "BaseException"})
 
+POSSESSIVE: Final = re.compile(r"\)(?:[*+?]|\{+\d[\w,]*\}+)\+(?!,)")
+"""A group that is repeated possessively, in a pattern; punctuation in brackets goes on."""
+
 MAX_MODULES: Final = 15
 """A folder with more of them is several."""
 
@@ -261,6 +264,12 @@ def code_lines(source: str) -> int:
 def folder_of(path: Path) -> str:
     parts = path.relative_to(ROOT / "tui").parts[:-1]
     return "/".join(parts[: 2 if parts[:1] == ("engine",) else 1]) or "."
+
+
+def test_no_group_is_repeated_possessively() -> None:
+    """Before Python 3.11.5, `(?:ab)*+` may match an `a` too much; `(?>(?:ab)*)` does not."""
+    lines = ((path.name, line) for path in SOURCES for line in text(path).splitlines())
+    assert [found for found in lines if POSSESSIVE.search(found[1])] == []
 
 
 def test_no_folder_is_larger_than_its_budget(measure: Measure) -> None:

@@ -59,7 +59,7 @@ _ONE: Final = rb"(?:\\.|[^\\\]])"
 _ITEM: Final = rb"%b-%b|\[:[^\]]*:\]|%b" % (_ONE, _ONE, _ONE)
 _TOKEN: Final = re.compile(
     rb"(?P<deep>(?:\A|(?<=/))\*\*+(?:/|\Z|(?=\\/)))|(?P<star>\*+)|(?P<slash>\\?/)|(?P<any>\?)"
-    rb"|\[(?P<not>[!^]?+)(?P<set>(?>\](?:-%b)?|%b)(?>%b)*+)\]|\\(?P<escaped>.)|(?P<plain>[^\\\[*?/]+)"
+    rb"|\[(?P<not>[!^]?+)(?P<set>(?>\](?:-%b)?|%b)(?>(?:%b)*))\]|\\(?P<escaped>.)|(?P<plain>[^\\\[*?/]+)"
     rb"|(?P<unreadable>.)" % (_ONE, _ITEM, _ITEM),
     re.DOTALL,
 )
@@ -67,7 +67,7 @@ _IN_SET: Final = re.compile(
     rb"(?P<low>\\.|[^\\])-(?P<high>%b)|\[:(?P<kind>[^\]]*):\]|\\?(?P<one>.)" % _ONE, re.DOTALL
 )
 _LITERAL: Final = re.compile(rb"[^\\\[*?]*")
-_KEPT: Final = re.compile(rb"(?:\\.|[^\\ ]| ++(?!\Z))*+\\?", re.DOTALL)
+_KEPT: Final = re.compile(rb"(?>(?:[^\\ ]++|\\.| ++(?!\Z))*)\\?", re.DOTALL)
 """A pattern without the blanks behind it."""
 
 _KINDS: Final = dict(
@@ -194,7 +194,7 @@ def _either(rules: Sequence[tuple[bool, bool, bytes]]) -> re.Pattern[bytes]:
     names = b"|".join(one for _, is_name, one in rules if is_name)
     paths = [one for _, is_name, one in rules if not is_name]
     if names:
-        paths.append(rb"(?:[^/\0]*/)*+(?:%b)" % names)
+        paths.append(rb"(?>(?:[^/\0]*/)*)(?:%b)" % names)
     return re.compile(b"|".join(paths), re.DOTALL)
 
 

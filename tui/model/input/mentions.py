@@ -33,7 +33,7 @@ _AT: Final = f"{_START}@"
 """What begins a mention: it stands not within a word, as in a mail address."""
 _NAMED: Final = rf"{_START}(?=@(?:\S|\Z)|\\+@)"
 """Where a mention stands or may be typed on, or what a backslash keeps from being one."""
-_TYPED_ON: Final = rf"""{_AT}(?:\\[^\S\n]|[^\s"]|"[^"\n]*+"?+)*+\Z"""
+_TYPED_ON: Final = rf"""{_AT}(?>(?:[^\s"\\]++|\\[^\S\n]?|"[^"\n]*+"?+)*)\Z"""
 """A mention that a text goes on with."""
 SECRET_NAME: Final = re.compile(
     r"\.env(?!.*(?:example|sample|template)).*|id_[a-z0-9]+|.*\.(?:pem|key|p12|pfx|jks|kdbx)"
@@ -75,8 +75,8 @@ def mentions(text: str, catalogs: Mapping[ServerId, Catalog]) -> list[Mention]:
     ids = "|".join(re.escape(one) for one in sorted(catalogs, key=len, reverse=True)) or "(?!)"
     word = rf"""
         {_AT}
-        (?: (?P<server>{ids}): )?+
-        (?: "(?P<quoted>[^"\n]++)" | (?!")(?P<plain>(?:\\[^\S\n]|\S)++) )
+        (?> (?: (?P<server>{ids}): )? )
+        (?: "(?P<quoted>[^"\n]++)" | (?!")(?P<plain>(?>(?:[^\s\\]++|\\[^\S\n]?)+)) )
     """
     with_blanks = {
         server: [one.uri for one in catalog.resources if " " in one.uri]

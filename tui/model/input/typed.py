@@ -23,7 +23,7 @@ _ESCAPED: Final = re.compile(r'\\(["\\])')
 _WORD: Final = re.compile(
     r"""
     (?: --(?P<name>[^\s=]+)= )?
-    (?: "(?P<double> (?: \\. | [^"\\] )*+ )" (?!\S)
+    (?: "(?P<double> (?> (?: [^"\\]++ | \\. )* ) )" (?!\S)
       | '(?P<single> [^']*+ )' (?!\S)
       | (?P<plain> \S+ )
       | (?<==) )               # nothing after --name=

@@ -23,7 +23,7 @@ MAX_URI: Final = 16_384
 _RESERVED: Final = ":/?#[]@!$&'()*+,;="
 _PERCENT_ENCODED: Final = re.compile("(%[0-9A-Fa-f]{2})")
 _VARIABLE: Final = re.compile(
-    r"(?P<name>(?:\w|%[0-9A-Fa-f]{2})++(?:\.(?:\w|%[0-9A-Fa-f]{2})++)*+)"
+    r"(?P<name>(?>(?:\w|%[0-9A-Fa-f]{2})+(?:\.(?:\w|%[0-9A-Fa-f]{2})+)*))"
     r"(?::(?P<prefix>[1-9]\d{0,3})|(?P<explode>\*))?",
     re.ASCII,
 )

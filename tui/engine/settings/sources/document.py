@@ -33,7 +33,7 @@ MAX_DUPLICATES: Final = 20
 
 _TOKEN: Final = re.compile(
     r"""
-      (?P<string>"(?:[^"\\\n]++|\\.)*+")
+      (?P<string>"(?>(?:[^"\\\n]++|\\.)*)")
     | (?P<comment>//[^\n]*+|/\*(?s:.*?)\*/)
     | (?P<open>[{\[])
     | (?P<close>[}\]])
