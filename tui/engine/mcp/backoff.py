@@ -151,10 +151,9 @@ class StartQueue:
 
 async def _keeps_up() -> bool:
     """Nap a few times; return whether the event loop woke on time after each."""
-    loop = asyncio.get_running_loop()
     for _ in range(NAPS):
-        due = loop.time() + NAP
+        due = time.monotonic() + NAP
         await asyncio.sleep(NAP)
-        if loop.time() > due + LATE:
+        if time.monotonic() > due + LATE:
             return False
     return True

@@ -341,13 +341,11 @@ class _Asked:
         self.taken.set()
         if "progress" in message:
             self._on_progress(Progress(*message["progress"]))
-        elif self.answer.done():
-            pass
-        elif "error" in message:
+        elif "error" in message and not self.answer.done():
             error = as_object(message["error"])
             words, code = text_in(error, "message"), error.get("code", NOT_ANSWERED)
             self.answer.set_exception(RequestRefusedError(words, code, error))
-        elif "result" in message:
+        elif "result" in message and not self.answer.done():
             self.answer.set_result(as_object(message["result"]))
 
 

@@ -135,22 +135,14 @@ class McpServer:
         return self._source
 
     async def _answer(self, context: _Context, _: object) -> dict[str, Any]:
-        source, session = await self._source_for(context), context.session
-        method, params, meta = context.method, dict(context.params or {}), dict(context.meta or {})
-        if not _is_stateless(context) and (declared := session.client_capabilities) is not None:
+        source, method = await self._source_for(context), context.method
+        params, meta = dict(context.params or {}), dict(context.meta or {})
+        if not _is_stateless(context) and (declared := context.session.client_capabilities):
             told = declared.model_dump(by_alias=True, exclude_none=True)
             params["_meta"] = {**meta, CAPABILITIES: told}
         self._running.append(context)
         try:
-            result = await self._asked(source, method, params, session)
-            while result.get("resultType") == "input_required" and not _is_stateless(context):
-                params |= {"requestState": result["requestState"]}
-                try:
-                    params |= {"inputResponses": await _filled_in(result["inputRequests"], context)}
-                except asyncio.CancelledError:
-                    self._tasks.start(source.request(CANCELLED, params))
-                    raise
-                result = await self._asked(source, method, params, session)
+            result = await self._result(source, context, params)
             if method == _CALL and types.LOG_LEVEL_META_KEY in meta:
                 await asyncio.sleep(LOG_SECONDS)
             if method in {_SUBSCRIBE, _UNSUBSCRIBE}:
@@ -161,6 +153,21 @@ class McpServer:
             raise MCPError(code, words, error.reply.get("data")) from error
         finally:
             self._running.remove(context)
+
+    async def _result(
+        self, source: Sharing, context: _Context, params: dict[str, Any]
+    ) -> Mapping[str, Any]:
+        """Return the result of a request, for which a client may fill in forms."""
+        while True:
+            result = await self._asked(source, context.method, params, context.session)
+            if result.get("resultType") != "input_required" or _is_stateless(context):
+                return result
+            params["requestState"] = result["requestState"]
+            try:
+                params["inputResponses"] = await _filled_in(result["inputRequests"], context)
+            except asyncio.CancelledError:
+                self._tasks.start(source.request(CANCELLED, params))
+                raise
 
     async def _asked(
         self, source: Sharing, method: str, params: Mapping[str, Any], session: ServerSession

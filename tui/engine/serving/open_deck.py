@@ -35,6 +35,5 @@ async def answering_others(engine: Engine, folder: Path) -> AsyncIterator[None]:
         caller = await asyncio.to_thread(callers.caller, hello.token, hello.name, shown)
         return SharedServers(engine, caller, hello.profile)
 
-    identity = await in_daemon_thread(lambda: identify(folder))
-    async with answering(state, identity, welcome):
+    async with answering(state, await in_daemon_thread(lambda: identify(folder)), welcome):
         yield
