@@ -278,8 +278,7 @@ async def _reach(section: DoctorSection, access: ModelAccess | None) -> None:
     """See whether the service answers at all; any answer counts."""
     import httpx2  # noqa: PLC0415 - slow
 
-    from tui.engine.mcp.transports.http.http_client import find_proxy  # noqa: PLC0415 - ditto
-    from tui.engine.mcp.transports.http.pacing import pace  # noqa: PLC0415 - ditto
+    from tui.engine.chats.backends.service_http import open_http  # noqa: PLC0415 - ditto
 
     address = os.environ.get("GOOGLE_GEMINI_BASE_URL", "").strip() or SERVICE
     address = access.base_url or address if access is not None else address
@@ -287,13 +286,10 @@ async def _reach(section: DoctorSection, access: ModelAccess | None) -> None:
         return  # a package asks it
     began = time.monotonic()
     try:
-        proxy = find_proxy(httpx2.URL(address))
-        async with (
-            pace(httpx2.AsyncClient(timeout=5.0, proxy=proxy, trust_env=False)) as client,
-            client.stream("GET", address) as answer,  # its body is not read
-        ):
+        client, *_ = open_http(5.0, address)
+        async with client, client.stream("GET", address) as answer:  # its body is not read
             status = answer.status_code
-    except (httpx2.HTTPError, httpx2.InvalidURL, ImportError, OSError, ValueError) as error:
+    except (httpx2.HTTPError, ModelError, OSError, ValueError) as error:
         words = f"{address} cannot be reached: {type(error).__name__} {error}"
         advice = "Check the network and the environment variables HTTPS_PROXY and SSL_CERT_FILE."
         section.add(Level.FAILED, sanitize_line(words, 300), advice)

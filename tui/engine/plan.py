@@ -14,7 +14,6 @@ from tui.engine.demo.model import demo_server
 from tui.engine.reload import Reading
 from tui.engine.settings.loader import inheritance_of
 from tui.engine.settings.prohibitions import PlanRule
-from tui.engine.settings.project import ProjectRules
 from tui.engine.trust.judge import judge
 from tui.engine.trust.own_servers import (
     UNANSWERED,
@@ -242,7 +241,7 @@ def _questions(found: Reading, verdict: FolderVerdict, answers: Answers) -> Iter
     if verdict.asks:
         waiting = () if verdict.inside else (one for one in servers if is_users(one))
         own = (one.id for one in waiting if one.transport is Transport.STDIO and one not in new)
-        seen = replace(found.seen, in_force=ProjectRules())  # which is no part of the question
+        seen = replace(found.seen, in_force=verdict.rules)  # those before are not asked about
         yield TrustCase(TrustSubject.FOLDER, seen, found.record, verdict, tuple(own))
     if not answers.answered.said.keys() >= set(map(known_server, new)):
         yield TrustCase(

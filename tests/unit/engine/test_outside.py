@@ -109,7 +109,7 @@ NEEDING = {
     "docker run --env-file .env image": "argument 3 is .env",
     "sh -c 'cd ~/shop && npx x'": "argument 2 refers to ~/shop",
     "sh -c 'exec \"~/shop/server\"'": "argument 2 refers to ~/shop/server",
-    "sqlite --url sqlite:///~/shop/x.db": "argument 2 refers to a path in it",
+    "sqlite --url sqlite:///~/shop/x.db": "argument 2 refers to ~/shop/x.db",
     "x postgresql://h/db?sslrootcert=~/shop/ca.pem": "argument 1 refers to a path in it",
     "x file://~/shop/data": "argument 1 refers to ~/shop/data",
     "x file://localhost~/sh%6fp/data": "argument 1 refers to ~/shop/data",

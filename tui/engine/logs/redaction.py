@@ -329,6 +329,8 @@ def _masked_address(address: str) -> str:
         netloc = f"{MASK}@{netloc.rpartition('@')[2]}"
     path = _SECRET_SHAPE.sub(MASK, parts.path)
     query = "&".join(_masked_parameter(item) for item in parts.query.split("&") if item)
+    if not netloc and address.lower().startswith(f"{parts.scheme}:///"):  # as of a database
+        return f"{parts.scheme}://{path}{'?' * bool(query)}{query}"
     return SplitResult(parts.scheme, netloc, path, query, "").geturl()
 
 

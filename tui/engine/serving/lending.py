@@ -103,11 +103,10 @@ class Lending(SharedServers):
             raise RequestRefusedError("There was no result.", NOT_ANSWERED, answer.get("error"))
         return as_object(answer["result"])
 
-    async def _sent(self, params: JsonObject, on_progress: OnProgress) -> JsonObject:
+    async def _sent(self, params: JsonObject, report: OnProgress) -> JsonObject:
         """Call a tool, to which the user of the command consents; return the answer."""
         tool, given = sanitize_line(text_in(params, "name")), as_object(params.get("arguments"))
-        consent = {"by_user": True, "request": params}
-        ran, _ = await self._run(self._server, tool, given, on_progress, **consent)
+        ran, _ = await self._run(self._server, tool, given, report, by_user=True, request=params)
         answer = ran.raw or {}
         result = as_object(answer.get("result"))
         if task := text_in(as_object(result.get("task", result)), "taskId"):

@@ -179,6 +179,7 @@ def test_secrets_in_a_command_line_are_masked() -> None:
         (("s", "postgres://me:hunter2@db/x"), "s postgres://***@db/x"),
         (("s", "--url=https://h/p?k=hunter2&e=#f"), "s --url=https://h/p?k=***&e="),
         (("s", "--password", "--verbose"), "s --password --verbose"),
+        (("s", "sqlite:////data/x.db?key=hunter2"), "s sqlite:////data/x.db?key=***"),
     ]:
         assert command_line(*words) == expected
 

@@ -13,7 +13,7 @@ import httpx2
 
 from tui.engine.chats.backends.backend import ModelError
 from tui.engine.chats.backends.service_errors import BodyTooLongError
-from tui.engine.mcp.transports.http.http_client import find_proxy
+from tui.engine.mcp.transports.http.http_client import default_context, find_proxy
 from tui.engine.mcp.transports.http.pacing import CONNECT_TIMEOUT, LEAST_PIECE, pace
 from tui.text import sanitize_line
 
@@ -132,7 +132,7 @@ def open_http(
         heed(response)
 
     try:
-        tls, proxy = httpx2.create_ssl_context(), find_proxy(httpx2.URL(address))
+        tls, proxy = default_context(), find_proxy(httpx2.URL(address))
         via = httpx2.URL(proxy or "")
         shown = f"{via.host}:{via.port or 80} ({_set(_PROXY_VARIABLES)})" if proxy else ""
         client = httpx2.AsyncClient(

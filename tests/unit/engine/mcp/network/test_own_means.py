@@ -162,8 +162,14 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Authorities:
 
 @pytest.fixture(autouse=True)
 def _own_trust(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Share no context: here some trust more than others."""
-    monkeypatch.setattr(httpcore2, "default_ssl_context", httpcore2._ssl.default_ssl_context)
+    """Share no context, as some trust more than others; it is as Python 3.13 makes it."""
+
+    def strict(**given: bool) -> ssl.SSLContext:
+        context = httpcore2._ssl.default_ssl_context(**given)
+        context.verify_flags |= ssl.VERIFY_X509_STRICT
+        return context
+
+    monkeypatch.setattr(httpcore2, "default_ssl_context", strict)
 
 
 def tls(**given: Path | None) -> TlsSettings:

@@ -158,7 +158,7 @@ class HttpClient:
             cookies=self._cookies,
             follow_redirects=False,
             transport=httpx2.AsyncHTTPTransport(
-                verify=_context(tls) if tls is not None else True,
+                verify=_context(tls) if tls is not None else default_context(),
                 proxy=str(via) if via is not None else None,
                 limits=httpx2.Limits(max_keepalive_connections=KEPT_CONNECTIONS),
                 socket_options=_KEEPALIVE,
@@ -270,13 +270,20 @@ class HttpClient:
             raise auth_error(error, response.status_code) from error
 
 
+def default_context() -> ssl.SSLContext:
+    """Trust the system's authorities; private ones may lack what Python 3.13 began to require."""
+    context = httpx2.create_ssl_context()
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    return context
+
+
 def _context(tls: TlsSettings) -> ssl.SSLContext:
     """Trust the system's authorities and the server's own, and have a certificate. Blocks.
 
     Raises:
         ServerError: If a file cannot be used; says which.
     """
-    context, key = httpx2.create_ssl_context(), ""
+    context, key = default_context(), ""
     files = {"caFile": tls.ca_file, "certFile": tls.cert_file, "keyFile": tls.key_file}
     named = {key: Path(path).expanduser() for key, path in files.items() if path}
     try:
