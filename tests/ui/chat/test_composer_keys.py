@@ -86,6 +86,22 @@ async def test_the_composer_has_the_keys_of_a_text_area_but_those_of_the_design(
         assert deck.app.return_code == 0
 
 
+@pytest.mark.parametrize("text", ["", "ab", "ab\n"])
+async def test_every_key_that_edits_has_its_effect_on_the_last_line(text: str) -> None:
+    """Textual's own deletion of a line ends at the beginning of the next, which is not there."""
+    left = {"ctrl+x": text if "\n" in text else "", "ctrl+k": text}
+    keys = [
+        key for one in TextArea.BINDINGS if isinstance(one, Binding) for key in one.key.split(",")
+    ]
+    async with chatting() as (app, pilot):
+        composer = app.chat.composer
+        for key in [key for key in keys if key not in USED_OTHERWISE]:
+            composer.text = text
+            composer.move_cursor(composer.document.end)
+            await pilot.press(key)
+            assert composer.text == left.get(key, composer.text), key
+
+
 @pytest.mark.parametrize("key", ["escape", "ctrl+c", "alt+up"])
 async def test_what_is_sent_while_gemdeck_starts_stands_there_and_is_taken_back(key: str) -> None:
     async with running(Store()) as deck:

@@ -259,7 +259,8 @@ class Composer(DeckTextArea):
 
     def edit(self, edit: Edit) -> EditResult:
         """Edit the text; a chip goes as a whole."""
-        top, bottom = edit.top, edit.bottom
+        # the end of a line may be the beginning of one that is not there
+        top, bottom = (min(one, self.document.end) for one in (edit.top, edit.bottom))
         edit.from_location = self._beside_chip(top, after=False)
         edit.to_location = self._beside_chip(bottom, after=True)
         return super().edit(edit)
