@@ -250,7 +250,7 @@ async def _run_engine(
     from tui.engine.browser import open_in_browser  # noqa: PLC0415
     from tui.engine.engine import Engine  # noqa: PLC0415
     from tui.engine.logs.log_file import prepare_process  # noqa: PLC0415
-    from tui.engine.serving.open_deck import answering_others  # noqa: PLC0415
+    from tui.engine.serving.lending import answering_others  # noqa: PLC0415
 
     redactor = prepare_process(verbose=debug)
     made = Engine(

@@ -29,7 +29,7 @@ MAX_FUNCTION_LINES: Final = 80
 
 BROAD: Final = frozenset({"Exception", "BaseException"})
 
-POSSESSIVE: Final = re.compile(r"\)(?:[*+?]|\{+\d[\w,]*\}+)\+(?!,)")
+POSSESSIVE: Final = re.compile(r"\)(?:[*+?]|\{+[\d,][\w,{]*\}+)\+(?!,)")
 """A group that is repeated possessively, in a pattern; punctuation in brackets goes on."""
 
 MAX_MODULES: Final = 15

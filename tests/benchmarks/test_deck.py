@@ -18,7 +18,7 @@ from tests.support.node import node_server
 from tests.unit.engine.mcp.support import eventually
 from tui.cli.output import ExitCode
 from tui.engine.serving.deck_socket import Hello, find_deck
-from tui.engine.serving.open_deck import answering_others
+from tui.engine.serving.lending import answering_others
 from tui.engine.trust.folder_identity import identify
 from tui.model.servers import ServerId, ServerStatus
 

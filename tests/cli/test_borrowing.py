@@ -18,8 +18,7 @@ from tests.security.test_L_clients import link
 from tests.support.waiting import eventually
 from tui.cli.output import ExitCode
 from tui.engine.serving.deck_socket import answering
-from tui.engine.serving.lending import lending_key
-from tui.engine.serving.open_deck import answering_others
+from tui.engine.serving.lending import answering_others, lending_key
 from tui.engine.serving.shared_servers import RequestRefusedError
 from tui.engine.trust.folder_identity import identify
 from tui.model.requests import FormRequest, Reply, ReplyAction

@@ -2,12 +2,13 @@
 
 import asyncio
 import json
+import os
 import signal
 import subprocess
 import sys
 import tomllib
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,7 +26,7 @@ from tests.unit.engine.mcp.support import FOLDER
 from tui.cli.output import ExitCode
 from tui.engine.mcp.transports.stdio.launch import SERVED
 from tui.engine.serving.callers import TOKEN_VARIABLE
-from tui.engine.serving.open_deck import answering_others
+from tui.engine.serving.lending import answering_others
 from tui.model.consent import Choice
 
 __all__ = ["shop"]
@@ -265,6 +266,32 @@ async def test_a_deck_that_opens_answers_and_the_client_goes_on_without_it(
             except MCPError as error:  # the deck ends just now
                 found = str(error)
     assert shop.calls == [("look", {"text": "a"})]
+
+
+async def test_a_client_goes_over_to_another_deck_when_its_own_closes(
+    shop: Turncoat, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both were open before the client started; the first is found by its name."""
+    work = world.home / "work"
+    work.mkdir()
+    async with (
+        shop.deck() as running,
+        answering_others(running.engine, work),
+        AsyncExitStack() as first,
+    ):
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "getpid", lambda: 0)
+            await first.enter_async_context(answering_others(running.engine, work))
+        async with client(cwd=work) as connected:
+            await connected.list_tools()
+            await first.aclose()
+            found = list[str]()
+            while not found:
+                with suppress(MCPError):  # the deck ends just now
+                    found = [one.name for one in (await connected.list_tools()).tools]
+            async with anyio.create_task_group() as group:
+                group.start_soon(running.decide, Choice.ONCE)
+                assert not (await connected.call_tool("look", {"text": "a"})).is_error
 
 
 async def test_a_client_is_told_why_there_is_nothing_for_it() -> None:

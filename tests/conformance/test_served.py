@@ -16,7 +16,7 @@ from tests.support import warm
 from tests.support.measures import Measure
 from tests.unit.engine.mcp.support import eventually
 from tui.engine.engine import Engine
-from tui.engine.serving.open_deck import answering_others
+from tui.engine.serving.lending import answering_others
 from tui.model.events import RequestRaised
 from tui.model.servers import ServerStatus
 

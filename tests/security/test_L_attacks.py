@@ -29,8 +29,7 @@ from tests.unit.engine.mcp.support import FOLDER
 from tui.engine.serving import deck_socket
 from tui.engine.serving.callers import MAX_NAME
 from tui.engine.serving.deck_socket import Hello, find_deck
-from tui.engine.serving.lending import lending_key
-from tui.engine.serving.open_deck import answering_others
+from tui.engine.serving.lending import answering_others, lending_key
 from tui.engine.serving.shared_servers import RequestRefusedError
 from tui.engine.trust.folder_identity import identify
 from tui.model.catalog import Catalog

@@ -19,7 +19,7 @@ from tests.support.waiting import eventually
 from tests.unit.engine.mcp.support import FOLDER
 from tui.engine.serving.callers import CallerBook
 from tui.engine.serving.deck_socket import DeckLink, Hello, answering, find_deck
-from tui.engine.serving.open_deck import answering_others
+from tui.engine.serving.lending import answering_others
 from tui.engine.serving.shared_servers import (
     MAX_FOLLOWED,
     MAX_LOGGED,
@@ -404,14 +404,14 @@ async def test_L16_what_a_client_follows_ends_with_it(
         await eventually(lambda: running.status("a") is READY)
         async with answering_others(running.engine, work), link(world, work) as quiet:
             async with link(world, work) as deck:
-                for uri in uris[:-1]:
-                    await deck.request("resources/subscribe", {"uri": uri})
-                with pytest.raises(RequestRefusedError, match="already"):
-                    await deck.request("resources/subscribe", {"uri": uris[-1]})
+                following = [deck.request("resources/subscribe", {"uri": uri}) for uri in uris]
+                *followed, refused = await asyncio.gather(*following, return_exceptions=True)
+                assert followed == [{}] * MAX_FOLLOWED
+                assert str(refused) == f"There are already {MAX_FOLLOWED} subscriptions."
                 await quiet.request("resources/subscribe", {"uri": uris[0]})
                 running.engine.features.subscribe(server, uris[1], subscribed=True)
-                followed = (server, uris[1])
-                await eventually(lambda: followed in running.store.state.subscriptions)
+                users = (server, uris[1])
+                await eventually(lambda: users in running.store.state.subscriptions)
                 assert len(sent("resources/subscribe")) == MAX_FOLLOWED
             unsubscribed = "resources/unsubscribe"
             await eventually(lambda: {*sent(unsubscribed)} == {*uris[2:-1]})

@@ -287,9 +287,13 @@ async def _reach(section: DoctorSection, access: ModelAccess | None) -> None:
     began = time.monotonic()
     try:
         client, *_ = open_http(5.0, address)
+        client.event_hooks["response"].clear()  # which refuse some answers
         async with client, client.stream("GET", address) as answer:  # its body is not read
             status = answer.status_code
-    except (httpx2.HTTPError, ModelError, OSError, ValueError) as error:
+    except ModelError as error:
+        section.add(Level.FAILED, str(error), error.advice)
+        return
+    except (httpx2.HTTPError, OSError, ValueError) as error:
         words = f"{address} cannot be reached: {type(error).__name__} {error}"
         advice = "Check the network and the environment variables HTTPS_PROXY and SSL_CERT_FILE."
         section.add(Level.FAILED, sanitize_line(words, 300), advice)

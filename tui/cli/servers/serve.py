@@ -69,8 +69,8 @@ async def serve(
 ) -> CommandOutput:
     """Offer the tools, prompts and resources of your servers to another client, over stdio.
 
-    While gemdeck is open in this folder, it answers: its servers are used, and calls that need
-    approval are shown there. Without one, only calls that your rules allow run.
+    While gemdeck is open in this folder, the client uses its servers, and gemdeck shows calls
+    that need approval. While it is closed, only calls that your rules allow run.
     """
     state, folder = usable_state_dir(), Path.cwd()
     callers = CallerBook(state, say)
@@ -89,10 +89,9 @@ async def serve(
     tried: list[Path] = []
 
     async def sources(name: str) -> AsyncGenerator[DeckLink | SharedServers, None]:
-        nonlocal tried
-        tried = sockets(state, identify(folder))
-        deck = await find_deck(state, identify(folder), Hello(name, token, wanted))
-        if deck is not None:
+        tried[:] = sockets(state, identify(folder))
+        hello = Hello(name, token, wanted)
+        while (deck := await find_deck(state, identify(folder), hello)) is not None:
             with closing(deck):
                 yield deck
         session = ServerSession(StartOptions(0.0, trusted_folders), None)

@@ -14,7 +14,7 @@ AT_ONCE: Final = 4
 """Servers that start by themselves at a time, and how many more each time the machine keeps up."""
 
 MOST_AT_ONCE: Final = 4 * (os.cpu_count() or 1)
-"""Most of them; a loop that does little wakes on time while far more fill every processor."""
+"""Most that start at a time: an idle loop wakes on time even when every processor is full."""
 
 NAPS: Final = 5
 """Times in a row that the event loop has to wake on time for that."""

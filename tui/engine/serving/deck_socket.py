@@ -117,7 +117,7 @@ class _Wire:
         try:
             async with asyncio.timeout(STUCK_SECONDS):
                 await self._writer.drain()
-        except OSError:  # of a timeout, too
+        except OSError:  # a timeout, too
             self._writer.transport.abort()
 
     def is_behind(self) -> bool:
@@ -353,7 +353,8 @@ def sockets(state: Path | None, folder: FolderIdentity | None) -> list[Path]:
     """Return the sockets of a folder's decks, of which some may be dead."""
     if state is None or folder is None:
         return []
-    return sorted((state / FOLDER_NAME).glob(f"{_prefix(folder)}*.sock"))
+    found = (state / FOLDER_NAME).glob(f"{_prefix(folder)}*.sock")
+    return sorted(one for one in found if not one.is_symlink())  # to another program's, say
 
 
 async def find_deck(
@@ -362,12 +363,10 @@ async def find_deck(
     """Connect to the open deck of a folder, one of several; None where none is open.
 
     Raises:
-        ValueError: If each deck refuses; the message says why.
+        ValueError: If a deck refuses and none accepts; the message says why.
     """
     refusal: ValueError | None = None
     for path in sockets(state, folder):
-        if path.is_symlink():  # to whatever another program listens on
-            continue
         try:
             if (deck := await _greet(path, hello)) is not None:
                 return deck

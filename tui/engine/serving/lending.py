@@ -1,4 +1,4 @@
-"""The running servers of an open deck, lent to gemdeck's own commands, and how these borrow them.
+"""An open deck's door: what clients get, what gemdeck's own commands borrow, and how they do.
 
 A command has its own settings, trust and rules, and borrows only what it would start. It speaks
 MCP with the deck, which forwards its requests to the server.
@@ -7,21 +7,22 @@ MCP with the deck, which forwards its requests to the server.
 import asyncio
 import json
 import re
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
-from tui.engine.background import TaskSet
+from tui.engine.background import TaskSet, in_daemon_thread
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.definitions.fingerprint import digest
 from tui.engine.engine import Engine
-from tui.engine.files.paths import usable_state_dir
+from tui.engine.files.paths import shown_path, usable_state_dir
 from tui.engine.mcp.catalog.offered_tool import JsonObject, ToolCallError
 from tui.engine.mcp.errors import ServerCallError
 from tui.engine.mcp.transports.stdio.process import ServerProcess
-from tui.engine.serving.deck_socket import DeckLink, Hello, find_deck
+from tui.engine.serving.callers import CallerBook
+from tui.engine.serving.deck_socket import DeckLink, Hello, answering, find_deck
 from tui.engine.serving.shared_servers import (
     NO_SUCH_METHOD,
     NOT_ANSWERED,
@@ -124,6 +125,29 @@ class Lending(SharedServers):
                 told = [(one.level, one.text) for one in lines if one.source == "log"]
         for level, text in told:
             yield {"method": "notifications/message", "params": {"level": level, "data": text}}
+
+
+@asynccontextmanager
+async def answering_others(engine: Engine, folder: Path) -> AsyncIterator[None]:
+    """Let other clients and gemdeck's commands use the servers of an engine within the block.
+
+    Args:
+        engine: The engine.
+        folder: The opened folder, for which they look.
+    """
+    state, shown = usable_state_dir(), shown_path(folder, Path.home())
+    callers = CallerBook(state, engine.problems)
+
+    async def welcome(hello: Hello) -> SharedServers:
+        if hello.server:
+            return Lending(engine, Caller(COMMAND, shown), hello)
+        if hello.profile not in engine.runs.turns.profiles:
+            raise ValueError(f"The open gemdeck has no profile {hello.profile}.")
+        caller = await asyncio.to_thread(callers.caller, hello.token, hello.name, shown)
+        return SharedServers(engine, caller, hello.profile)
+
+    async with answering(state, await in_daemon_thread(lambda: identify(folder)), welcome):
+        yield
 
 
 class LentServer(ServerProcess):

@@ -175,6 +175,7 @@ class SharedServers:
         }
         self._keeps_forms, self._held = set[ServerId](), dict[str, tuple[_Call, _Answer]]()
         self._used, self._followed = set[ServerId](), set[tuple[ServerId, str]]()
+        self._following = asyncio.Lock()
 
     @property
     def _profile(self) -> Profile:
@@ -226,6 +227,7 @@ class SharedServers:
             if (asked := await call.forms.get()) is None:
                 return await call.work
             form, answer = asked
+            call.report = lambda _: None  # no request waits while the client fills it in
             if len(self._held) >= MAX_HELD:
                 self._held.pop(next(iter(self._held)))[0].work.cancel()
             self._held[state := secrets.token_hex(8)] = call, answer
@@ -415,7 +417,7 @@ class SharedServers:
         """
         definition = self._engine.servers.registry.definition(server)
         if definition is None:
-            raise ToolCallError(f"The server {server} is gone.")
+            raise ToolCallError(f"There is no server {server}.")
         made = make_own_tool(name, words, {}, run, is_free=False)
         tool = replace(of_server(made, definition, OpenSkills()), trusted=definition.trust)
         result, edit = await self._run(server, replace(tool, **more), arguments)
@@ -464,11 +466,12 @@ class SharedServers:
         """Follow a resource; only a listed one, as another address needs the user's approval."""
         uri = text_in(params, "uri")
         server = _find(self._listed(_RESOURCES), uri, "resource").server
-        if len(self._followed) >= MAX_FOLLOWED:
-            words = f"There are already {MAX_FOLLOWED} subscriptions."
-            raise RequestRefusedError(words, NOT_ANSWERED)
-        await self._engine.features.follow(server, uri, self, subscribed=True)
-        self._followed.add((server, uri))
+        async with self._following:
+            if len(self._followed) >= MAX_FOLLOWED:
+                words = f"There are already {MAX_FOLLOWED} subscriptions."
+                raise RequestRefusedError(words, NOT_ANSWERED)
+            await self._engine.features.follow(server, uri, self, subscribed=True)
+            self._followed.add((server, uri))
         return {}
 
     async def _unsubscribe(self, params: JsonObject, _: OnProgress) -> JsonObject:
@@ -482,14 +485,13 @@ class SharedServers:
         for one in self._listed(_RESOURCES):
             if one.name == uri:
                 return one.server
-        fitting = [
-            one for one in self._listed(_TEMPLATES) if uri.startswith(one.name.partition("{")[0])
-        ]
+        heads = [(one.name.partition("{")[0], one.server) for one in self._listed(_TEMPLATES)]
+        fitting = [one for one in heads if uri.startswith(one[0])]
         if not fitting:
             shown = sanitize(uri)
             about = {"data": {"uri": shown}}
             raise RequestRefusedError(f"There is no resource {shown}.", BAD_PARAMS, about)
-        return max(fitting, key=lambda one: len(one.name.partition("{")[0])).server
+        return max(fitting, key=lambda one: len(one[0]))[1]
 
     async def _complete(self, params: JsonObject, _: OnProgress) -> JsonObject:
         ref, argument = as_object(params.get("ref")), as_object(params.get("argument"))

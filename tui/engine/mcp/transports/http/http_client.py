@@ -271,7 +271,7 @@ class HttpClient:
 
 
 def default_context() -> ssl.SSLContext:
-    """Trust the system's authorities; private ones may lack what Python 3.13 began to require."""
+    """Trust the system's authorities, and private ones that lack what Python 3.13 requires."""
     context = httpx2.create_ssl_context()
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     return context
