@@ -157,7 +157,14 @@ async def test_all_pages_are_found_by_words_and_links_lead_there_and_back(
         await deck.until(lambda: any("The settings · The end" in line for line in deck.lines))
         await deck.press("enter")
         await shows("settings", "Needle of settings.")
-        await deck.press("slash", *"item 55 of chat", "enter")
+        await deck.press("slash", *"item 55 of chat")
+        index, late = deck.app.screen, list[tuple[Any, ...]]()
+        with monkeypatch.context() as busy:
+            busy.setattr(deck.app, "call_later", lambda *given: late.append(given))
+            await deck.press("enter")
+            await deck.until(lambda: not index.is_attached)
+        for use, *given in late:
+            deck.app.call_later(use, *given)
         await shows("chat", "item 55 of chat")
         await deck.press("g", "enter")
         await deck.until(lambda: "The keys · The end" in deck.text)

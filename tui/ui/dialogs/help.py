@@ -99,7 +99,7 @@ def place_of(node: DOMNode) -> str:
 
 
 class HelpIndex(ListDialog[str]):
-    """The pages and their headings; what is typed is searched for in every line of the manual."""
+    """The pages and their headings; what is `typed` is searched for in each line of the manual."""
 
     enter = "open"
 
@@ -110,6 +110,7 @@ class HelpIndex(ListDialog[str]):
         self.watch(self.listed.line, "value", self._offer)
 
     def _offer(self, typed: str) -> None:
+        self.typed = typed
         self.listed.set_entries(self._offered[bool(typed)])
 
 
@@ -210,7 +211,7 @@ class HelpScreen(Dialog):
 
     async def action_search(self) -> None:
         listed = DialogFilterList[str]("place", "", "Type to search the manual", clicks=1)
-        index = HelpIndex("The manual", listed, lambda at: self.go(at, listed.line.value))
+        index = HelpIndex("The manual", listed, lambda at: self.go(at, index.typed))
         await self.app.push_screen(index)
 
     def action_links(self) -> None:
