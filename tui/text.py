@@ -221,6 +221,12 @@ def note_hidden(number: int) -> str:
     return words if number else ""
 
 
+def note_lost(data: bytes | bytearray, text: str) -> str:
+    """Say that data is not UTF-8, which its text lacks; nothing if it is."""
+    lost = text.count("\ufffd") > data.count("\ufffd".encode())
+    return "[Not UTF-8: the characters shown as \ufffd are lost.]" if lost else ""
+
+
 def is_shown_whole(name: str, limit: int = MAX_LINE) -> bool:
     """Return whether a name has no other form on the screen, and no invisible mark but emoji's."""
     if not name or sanitize_line(name, limit) != name:

@@ -80,11 +80,13 @@ async def test_standard_input_is_a_message_or_goes_before_the_prompt(gemini: Fak
     assert (result.code, result.stdout) == (0, "A list. Of food.\n")
     write_settings({"mcpServers": {"slow": {"command": "sleep", "args": ["600"]}}})
     options = ("-o", "stream-json", "--wait", "0.2")
-    alone = await run_process(*options, gemini=gemini, stdin=b"hello\n")
+    assert result.stderr == ""
+    alone = await run_process(*options, gemini=gemini, stdin=b"hell\xf6\n")
+    assert "standard input: [Not UTF-8: the characters shown as \ufffd are lost.]" in alone.stderr
     said = [json.loads(line) for line in alone.stdout.splitlines()]
-    assert [one["content"] for one in said if one["type"] == "message"] == ["hello", "Fine."]
+    assert [one["content"] for one in said if one["type"] == "message"] == ["hell\ufffd", "Fine."]
     sent = [request.contents[-1]["parts"] for request in gemini.requests]
-    assert sent == [[{"text": "milk\nbread\n\nwhat is this?"}], [{"text": "hello"}]]
+    assert sent == [[{"text": "milk\nbread\n\nwhat is this?"}], [{"text": "hell\ufffd"}]]
     assert gemini.violations == []
 
 

@@ -320,12 +320,15 @@ def test_D14_a_storm_of_resizes_neither_ends_the_app_nor_leaves_it_torn(deck: De
     "environment",
     [
         {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "NO_COLOR": "1"},
+        {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
         {"TERM": "dumb", "COLORTERM": ""},
     ],
-    ids=["neither UTF-8 nor colours", "a dumb terminal"],
+    ids=["neither UTF-8 nor colours", "another encoding", "a dumb terminal"],
 )
 def test_D19_an_odd_terminal_gets_the_deck(environment: Mapping[str, str], deck: Deck) -> None:
     with deck("--demo", env=environment) as terminal:
-        assert "Traceback" not in terminal.wait_for("1 ready")
+        screen = terminal.wait_for("1 ready")
+        assert "Traceback" not in screen
+        assert re.search("[─━] Chat [─━]", screen)
         terminal.press("ctrl+q")
         assert terminal.wait_for_exit() == 0

@@ -31,7 +31,7 @@ from tui.model.sessions import ConversationRestored
 from tui.stopping import NUMBERS, hold, release
 from tui.store.selectors import waiting_text
 from tui.store.store import Store
-from tui.text import sanitize_line
+from tui.text import note_lost, sanitize_line
 
 MAX_INPUT: Final = 8 * 1024 * 1024
 """Most bytes read; the rest is ignored."""
@@ -70,9 +70,12 @@ def read_piped_input(warn: Callable[[str], None]) -> str:
         raise
     except (OSError, ValueError):  # a closed descriptor
         return ""
+    text = data[:MAX_INPUT].decode("utf-8", errors="replace")
     if len(data) > MAX_INPUT:
         warn(f"standard input was truncated at {MAX_INPUT // 1024 // 1024} MiB")
-    return data[:MAX_INPUT].decode("utf-8", errors="replace").strip()
+    elif words := note_lost(data, text):
+        warn(f"standard input: {words}")
+    return text.strip()
 
 
 _ENDINGS: Final[Mapping[TurnOutcome | None, tuple[ExitCode, str, str]]] = {

@@ -20,7 +20,15 @@ from tui.engine.mcp.catalog.offered_tool import MediaPart, TextPart
 from tui.model.frozen import Frozen
 from tui.model.input.fuzzy import best
 from tui.model.input.mentions import SECRET_NAME
-from tui.text import AdvisedError, counted, for_model, is_shown_whole, note_hidden, sanitize_line
+from tui.text import (
+    AdvisedError,
+    counted,
+    for_model,
+    is_shown_whole,
+    note_hidden,
+    note_lost,
+    sanitize_line,
+)
 
 MAX_LISTED: Final = 20_000
 """Most files and folders that are listed, those nearest to the root first."""
@@ -337,7 +345,7 @@ class PathReader:
             raise UnreadablePathError("it is not text, an image or a PDF")
         self._text_left -= len(data)
         text, hidden = for_model(data.decode("utf-8-sig", "replace"))
-        note = note_hidden(hidden)
+        note = " ".join(filter(None, (note_lost(data, text), note_hidden(hidden))))
         said = (f"[File {name}]", text or "[It is empty.]", note, f"[End of {name}]")
         parts = tuple(TextPart(words) for words in said if words)
         return parts, f"{counted(len(text), 'character')} {note}".rstrip()

@@ -256,6 +256,7 @@ class DeckDriver(LinuxDriver):
     def __init__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401 - Textual's own
         super().__init__(*args, **options)
         if self._file is not None:
+            self._file.reconfigure(encoding="utf-8")  # whatever the locale: it is a screen
             self._file = cast("io.TextIOWrapper", VanishingOutput(self._file))
         self._drawn = Drawn()
         self._title = ""

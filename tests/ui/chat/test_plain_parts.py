@@ -256,6 +256,7 @@ def test_a_result_stands_in_one_line() -> None:
     for result, line in (
         ("Added note 1", "Added note 1"),
         ("\n  first \nsecond\n", "2 lines · first"),
+        ("a\tb\t\tc", "a b c"),
         ('{\n  "a": [\n    1\n  ]\n}', '5 lines · { "a": [ 1 ] }'),
         ("", ""),
     ):

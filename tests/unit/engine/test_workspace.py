@@ -147,6 +147,15 @@ def test_a_folder_brings_no_secrets_and_a_name_does(root: Path) -> None:
     assert texts(opened(root), "sub/.env")[1] == "hush"
 
 
+def test_what_is_not_utf_8_is_said_to_the_user_and_to_the_model(root: Path) -> None:
+    write(root, {"latin.txt": "café".encode("latin-1"), "own.txt": "caf\ufffd"})
+    found = read(opened(root), "latin.txt")
+    note = "[Not UTF-8: the characters shown as \ufffd are lost.]"
+    assert found.shown == f"[latin.txt: 4 characters {note}]"
+    assert TextPart(note) in found.parts
+    assert read(opened(root), "own.txt").shown == "[own.txt: 4 characters]"
+
+
 def test_what_is_too_large_or_unfit_is_said(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(root, {"big.txt": "x" * 3_000, "many/a": "x" * 1_500, "many/b": "x" * 1_500})
     monkeypatch.setattr(workspace_module, "MAX_TEXT_BYTES", 2_000)

@@ -180,7 +180,8 @@ class Translation:
         if raw.get("oauth") is False:
             raw = {**raw, "oauth": {"enabled": False}}
         if self.client == "zed" and isinstance(command := raw.get("command"), dict):
-            raw = {**raw, **command, "command": command.get("path")}
+            raw = {**raw, **command}
+            raw["command"] = raw.pop("path", None)
         if raw.get("enabled") is False:
             raw = {**raw, "disabled": True}
         if isinstance(kind := raw.get("type"), str):

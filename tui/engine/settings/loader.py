@@ -1,5 +1,6 @@
 """Load the settings: files, layers and the resulting server definitions."""
 
+import difflib
 import os
 import shlex
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
@@ -13,6 +14,7 @@ from tui.engine.definitions.expansion import references_in
 from tui.engine.definitions.fingerprint import Installation
 from tui.engine.files.paths import shown_path
 from tui.engine.settings.entries import (
+    MAX_NAME,
     RawEntry,
     ServerReader,
     as_written,
@@ -83,6 +85,9 @@ MODEL_VARIABLE: Final = "GEMINI_MODEL"
 
 _NO_RULES: Final = ProjectRules()
 _UNKNOWN: Final = Installation()
+_SECTIONS: Final = ("mcpServers", "gemdeck")
+_ELSEWHERE: Final = {key: ["mcpServers"] for key in ("servers", "context_servers")}
+"""What other clients call them."""
 _GONE: Final = {"developedServers": "has no effect: gemdeck no longer watches the code of servers"}
 _DISABLED: Final = ServerStatus.DISABLED
 _MODEL_ALIASES: Final = ("auto", "pro", "flash", "flash-lite")
@@ -117,6 +122,10 @@ def read_gemdeck(
     known = known_keys(GemdeckSettings)
     for source in sources:
         foreign = foreign.model_copy(update=_gemini_cli_model(source, environ))
+        for key in list(source.content)[:MAX_UNKNOWN]:
+            near = difflib.get_close_matches(key[:MAX_NAME], _SECTIONS, n=1, cutoff=0.8)
+            if key not in _SECTIONS and (near := _ELSEWHERE.get(key) or near):
+                source.note((key,), f"unknown key, ignored; did you mean {near[0]}?")
         raw = source.section("gemdeck")
         if not isinstance(source.content.get("gemdeck"), dict | None):
             denied += (Restriction(source=f"gemdeck in {source.file}"),)  # it may have denied any

@@ -267,6 +267,7 @@ def test_zed_in_its_forms(machine: Machine) -> None:
     assert servers["a"].entry == {"command": "b"}
     assert servers["now"].entry == {"command": "run-now", "args": ["a"], "env": {}}
     assert servers["before"].entry == {"command": "run-before", "args": ["b"], "env": {"A": "1"}}
+    assert servers["before"].warnings == ()
     assert servers["far"].entry["url"] == "https://example.com/mcp"
     assert servers["boxed"].problem
     assert not servers["boxed"].entry

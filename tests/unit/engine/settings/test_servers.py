@@ -280,6 +280,25 @@ def test_a_misspelt_key_is_named_with_its_likely_meaning(machine: Machine) -> No
     assert found["mcpServers.it.oauth.clientID"].endswith("did you mean clientId?")
 
 
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        *[
+            (key, "mcpServers")
+            for key in ("servers", "context_servers", "mcp_servers", "mcpserver")
+        ],
+        ("gemdek", "gemdeck"),
+    ],
+)
+def test_sections_of_other_clients_and_misspelt_ones_are_named(
+    machine: Machine, key: str, meant: str
+) -> None:
+    machine.write("user", {key: {"it": {"command": "x"}}, "mcp": {}, "general": {}})
+    [problem] = machine.load().problems
+    assert problem.key == key
+    assert problem.message == f"unknown key, ignored; did you mean {meant}?"
+
+
 def test_python_names_of_keys_are_not_keys(machine: Machine) -> None:
     server = machine.server(command="x", include_tools=["a"], exclude_tools=["b"])
     assert server.include_tools is None

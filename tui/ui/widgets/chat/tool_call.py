@@ -111,7 +111,7 @@ def _value(written: str) -> Iterator[tuple[str, bool]]:
 def result_line(result: str) -> str:
     """Return a result in one line: the number of its lines, and its first words."""
     text = result.strip()
-    first = text[:MAX_SUMMARY].split("\n", 1)[0].strip()
+    first = " ".join(text[:MAX_SUMMARY].split("\n", 1)[0].split())
     if len(first) < 3:  # a bracket of JSON
         first = " ".join(text[:MAX_SUMMARY].split())
     lines = text.count("\n") + 1
