@@ -249,6 +249,16 @@ async def test_L13_a_signal_cancels_the_call_on_the_server(shop: Turncoat, place
     assert place.sent("initialize") == 1
 
 
+async def test_a_call_whose_server_the_deck_stops_says_so(shop: Turncoat, place: Place) -> None:
+    async with open_deck(shop, place) as running, asyncio.TaskGroup() as group:
+        calling = group.create_task(place.run("call", "a", "stays"))
+        await eventually(lambda: place.sent("tools/call"))
+        running.engine.servers.stop(ServerId("a"))
+    result = calling.result()
+    assert result.code == ExitCode.ERROR
+    assert "The server is no longer connected." in result.stderr
+
+
 async def test_L13_a_deck_that_ends_ends_the_call(shop: Turncoat, place: Place) -> None:
     async with open_deck(shop, place):
         calling = asyncio.create_task(place.run("call", "a", "stays", "--json"))

@@ -108,11 +108,12 @@ class Lending(SharedServers):
         """Call a tool, to which the user of the command consents; return the answer."""
         tool, given = sanitize_line(text_in(params, "name")), as_object(params.get("arguments"))
         ran, _ = await self._run(self._server, tool, given, report, by_user=True, request=params)
-        answer = ran.raw or {}
-        result = as_object(answer.get("result"))
+        if ran.raw is None:
+            raise ToolCallError(ran.display)
+        result = as_object(ran.raw.get("result"))
         if task := text_in(as_object(result.get("task", result)), "taskId"):
             self._made.add(task)
-        return answer
+        return ran.raw
 
     def _told(self, event: Event) -> Iterator[JsonObject]:
         """Forward what the server logs, and say when it requests input."""
