@@ -180,7 +180,9 @@ class HelpScreen(Dialog):
             yield HelpSection(part.at, parse_markdown(part.text, names_targets=False).blocks)
 
     async def go(self, at: str, words: str = "") -> None:
-        """Go to a heading of a page, and mark words below it."""
+        """Go to a heading of a page, and mark words below it, unless the help has closed."""
+        if not self.is_attached:
+            return
         self._visited.append((self._at, self.page.scroll_offset.y))
         await self._show(at)
         pattern = "|".join(map(re.escape, words.split()))

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from textual import on
 from textual.app import ComposeResult
+from textual.await_complete import AwaitComplete
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.getters import query_one
@@ -107,6 +108,10 @@ class Dialog(ModalScreen[Any]):
         self.dismiss()
         deck.post_message(message)
 
+    def dismiss(self, result: Any = None) -> AwaitComplete:  # noqa: ANN401 - any dialog's
+        """Close once, and not from below another dialog: Textual would close the one on top."""
+        return super().dismiss(result) if self.is_active else AwaitComplete()
+
     def action_close(self) -> None:
         self.dismiss()
 
@@ -179,9 +184,10 @@ class ListDialog(Dialog, Generic[T]):
             await self.choose(item)
 
     async def choose(self, item: T) -> None:
-        """Use the entry under the cursor."""
-        self.dismiss()
-        self.app.call_later(self._use, item)
+        """Use the entry under the cursor, once."""
+        if self.is_active:
+            self.dismiss()
+            self.app.call_later(self._use, item)
 
     def moved(self, item: T | None) -> None:
         """Follow the cursor to an entry, or to none."""
