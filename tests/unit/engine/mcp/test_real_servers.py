@@ -86,6 +86,31 @@ async def test_a_server_that_ends_is_noticed_says_its_last_words_and_comes_back(
         assert (await watcher.fails("raw", S.RETRYING)).stderr_tail == ("dying now",)
 
 
+async def test_a_name_stays_with_the_server_whose_tool_it_meant(tmp_path: Path) -> None:
+    """The first of two servers is late: a name that both have means the second's tool by then."""
+    is_up = tmp_path / "up"
+    raw = script("raw", server="staging", env={"WHO": "staging"})
+    code = f"import os, runpy, sys; os.stat({str(is_up)!r}); sys.argv = [{raw.launch.args[0]!r}]; "
+    late = ("-c", code + "runpy.run_path(sys.argv[0], run_name='__main__')")
+    staging = replace(raw, launch=replace(raw.launch, args=late))
+    prod = script("raw", server="prod", env={"WHO": "prod"})
+    async with running(staging, prod) as (manager, watcher):
+
+        async def who(name: str) -> str:
+            told: str = json.loads((await call(manager, name)).display)["env"]["WHO"]
+            return told
+
+        await watcher.until("staging", S.STARTING, S.RETRYING)
+        await watcher.until("prod", S.READY)
+        assert await who("environment") == "prod"
+        is_up.touch()
+        manager.start(staging.id)
+        await watcher.until("staging", S.RETRYING, S.STARTING, S.READY)
+        assert await who("environment") == "prod"
+        assert await who("staging__environment") == "staging"
+        assert find_tool(manager, "prod__environment") is None
+
+
 async def test_a_server_that_never_answers_can_be_stopped_and_disturbs_nobody() -> None:
     definitions = [script("raw", "mute"), script("raw", server="good"), script("raw", "old")]
     definitions[-1] = replace(definitions[-1], id=ServerId("old"))

@@ -63,8 +63,13 @@ def test_only_tools_of_ready_servers_are_offered_and_names_stay() -> None:
     assert [tool.id for tool in made.offered()] == ["svn__log"]
     assert [tool.id for tool in made.catalog(GIT).tools] == ["log"]
     made.configure([definition(SVN)])
-    assert [tool.id for tool in made.offered()] == ["log"], "who left is forgotten"
+    assert [tool.id for tool in made.offered()] == ["svn__log"], "it was given"
     assert made.catalog(GIT).tools == ()
+    hg = ServerId("hg")
+    made.configure([definition(SVN), definition(hg)])
+    ready.add(hg)
+    made.update(hg, offer(hg, "log"))
+    assert [tool.id for tool in made.offered()] == ["svn__log", "log"], "who left is forgotten"
 
 
 def test_a_declaration_is_what_gemini_takes() -> None:
@@ -90,7 +95,11 @@ def test_the_present_definition_of_a_tool_is_known_under_any_name() -> None:
     made = registry({GIT, SVN})
     made.update(SVN, offer(SVN, "log"))
     [before] = made.offered()
+    made.configure([definition(GIT)])
     made.update(GIT, offer(GIT, "log"))
+    assert [tool.id for tool in made.offered()] == ["log"]
+    made.configure([definition(GIT), definition(SVN)])
+    made.update(SVN, offer(SVN, "log"))
     now = made.current(before)
     assert now is not None
     assert (before.id, now.id) == ("log", "svn__log")
@@ -218,6 +227,36 @@ def test_whoever_connects_first_each_name_leads_to_the_same_tool_and_prompt(
     assert {(s, made.own_prompt_name(s, name)) for s, name in shown} == expected
 
 
+three = (GIT, SVN, ServerId("hg"))
+
+
+@given(st.lists(st.tuples(st.sampled_from(three), names)))
+def test_a_name_that_was_given_leads_to_no_other_tool(
+    lists: list[tuple[ServerId, list[str]]],
+) -> None:
+    made = Registry(lambda _: True, ToolVisibility())
+    made.configure([definition(server) for server in three])
+    given = dict[str, tuple[ServerId, str]]()
+    for server, listed in lists:
+        made.forget(server)  # as before a start with another definition
+        made.update(server, offer(server, *listed))
+        places = [three.index(tool.server) for tool in made.offered()]
+        assert places == sorted(places), "they are in settings order, whoever was named first"
+        for tool in made.offered():
+            known = given.setdefault(tool.id.lower(), (tool.server, tool.name))
+            assert known == (tool.server, tool.name)
+
+
+def test_so_many_tools_that_are_gone_keep_their_names() -> None:
+    for number, name in ((MAX_LISTED - 1, "svn__log"), (MAX_LISTED, "log")):
+        made = registry({GIT, SVN})
+        for listed in (["log"], [*map(str, range(number))], ["last"]):
+            made.update(GIT, offer(GIT, *listed))
+            assert len(made.offered()) == len(listed)
+        made.update(SVN, offer(SVN, "log"))
+        assert [tool.id for tool in made.offered()] == ["last", name]
+
+
 RAW = ServerId("raw")
 
 
@@ -302,6 +341,7 @@ def test_names_are_a_bijection_for_good(given_offers: list[tuple[str, list[str]]
     assert all(ALLOWED.fullmatch(name) for name in names.values())
     shuffled = [(server, sorted(tools, key=hash)) for server, tools in given_offers]
     assert assign_names(shuffled) == names
+    assert assign_names(given_offers, given=names) == names
     before = assign_names(given_offers[:-1])
     assert {key: names[key] for key in before} == before
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field
 from functools import lru_cache
 from itertools import chain, count
@@ -66,7 +66,9 @@ def sanitize_name(name: str) -> str:
 
 
 def assign_names(
-    offers: Sequence[tuple[Server, Iterable[str]]], reserved: Iterable[str] = ()
+    offers: Sequence[tuple[Server, Collection[str]]],
+    reserved: Iterable[str] = (),
+    given: Mapping[tuple[Server, str], ToolId] = {},
 ) -> dict[tuple[Server, str], ToolId]:
     """Name the tools of all servers.
 
@@ -76,15 +78,16 @@ def assign_names(
     Args:
         offers: Server ids in settings order, each with the names of its tools.
         reserved: Names that are already taken.
+        given: Names that stay with their tools, whether these are in `offers` or not.
 
     Returns:
         The name of each server's tool, in their order; no two are equal, ignoring case.
     """
     names: dict[tuple[Server, str], ToolId] = {}
-    taken = {*_RESERVED, *(name.lower() for name in reserved)}
+    taken = {*_RESERVED, *(name.lower() for name in chain(reserved, given.values()))}
     for server, tools in offers:
-        spelled = {tool: sanitize_name(tool) for tool in tools}
-        names |= {(server, tool): ToolId("") for tool in spelled}  # in this order
+        names |= {(server, tool): given.get((server, tool), ToolId("")) for tool in tools}
+        spelled = {tool: sanitize_name(tool) for tool in tools if not names[server, tool]}
         for _, tool, bare in sorted((bare != tool, tool, bare) for tool, bare in spelled.items()):
             name = bare if _is_free(bare, taken) else _free_name(server, tool, taken)
             taken.add(name.lower())

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from tui.engine.definitions.definition import ServerDefinition
-from tui.engine.mcp.catalog.offer import RawOffer, ServerOffer, Tool, not_included
+from tui.engine.mcp.catalog.offer import MAX_LISTED, RawOffer, ServerOffer, Tool, not_included
 from tui.engine.mcp.catalog.offered_tool import (
     OWN_NAMES,
     OfferedTool,
@@ -191,7 +191,9 @@ class ToolVisibility:
 class Registry:
     """The offers of all servers and the names of their tools and prompts.
 
-    A server's tools keep their names while it is down, so that a restart changes nothing.
+    A server's tools keep their names while it is down, so that a restart changes nothing. Names
+    go in settings order until somebody gets a tool under its name, such as the model or a client.
+    From then on the name leads to this tool or to none, until its server leaves the settings.
 
     Args:
         is_ready: Whether a server can be called now, asleep or not; if not, its tools are not
@@ -218,7 +220,7 @@ class Registry:
         self._offers: dict[ServerId, ServerOffer] = {}
         self._catalogs: dict[ServerId, Catalog] = {}
         self._usable: dict[ServerId, dict[str, Tool]] = {}
-        self._ids: Mapping[Key, ToolId] = {}
+        self._ids, self._given = dict[Key, ToolId](), dict[Key, ToolId]()
         self._made: dict[Key, tuple[Tool, OfferedTool]] = {}
 
     def configure(self, definitions: Sequence[ServerDefinition]) -> None:
@@ -227,6 +229,7 @@ class Registry:
         self._offers = {s: offer for s, offer in self._offers.items() if s in self._definitions}
         self._withheld = {s: held for s, held in self._withheld.items() if s in self._offers}
         self._made = {}
+        self._given = {k: name for k, name in self._given.items() if k[0] in self._definitions}
         self._name_all()
 
     def update(self, server: ServerId, offer: ServerOffer) -> None:
@@ -234,6 +237,9 @@ class Registry:
         self._offers[server] = offer
         self._judge(server)
         self._name_all()
+        gone = [key for key in self._given if key[0] == server and key not in self._ids]
+        for key in gone[:-MAX_LISTED]:  # the oldest, so that a server cannot add to them for ever
+            del self._given[key]
 
     def judge_again(self) -> None:
         """Decide again which tools are withheld, as after a change of the rules."""
@@ -432,7 +438,7 @@ class Registry:
             server: {tool.name: tool for tool in offer.tools if tool.is_usable}
             for server, offer in ordered
         }
-        self._ids = names = assign_names([*self._usable.items()], OWN_NAMES)
+        self._ids = names = assign_names([*self._usable.items()], OWN_NAMES, self._given)
         labelled = [
             (s, [_label(tool, n) for n, tool in enumerate(offer.tools) if not tool.is_usable])
             for s, offer in ordered
@@ -460,6 +466,7 @@ class Registry:
     def _offer(self, key: Key) -> OfferedTool:
         """Return a tool under its name; the previous object if neither has changed."""
         tool, tool_id = self._usable[key[0]][key[1]], self._ids[key]
+        self._given[key] = tool_id
         known, offered = self._made.get(key, (None, None))
         if offered is None or known is not tool or offered.id != tool_id:
             offered = tool.offer(tool_id, self._definitions[key[0]])
