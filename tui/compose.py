@@ -22,7 +22,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
 
-from tui.engine.background import OrderedWorker, within
+from tui.engine.background import OrderedWorker, in_daemon_thread, within
 from tui.engine.files.paths import log_dir, shown_path, state_dir
 from tui.engine.files.preferences import (
     append_message,
@@ -266,18 +266,25 @@ async def _run_engine(
             commands.attach(engine)
             async with answering_others(engine, options.folder):
                 await _ends_before(closing, _follow_branch(store, options.folder))
+            await asyncio.gather(*(one.recorder.save() for one in engine.conversations))
+            await asyncio.wait({in_daemon_thread(write_now)}, timeout=WRITE_PATIENCE)
             with suppress(OSError):  # the terminal is gone
                 sys.stderr.write(_way_back(engine.conversations))
 
 
 def _way_back(conversations: "Conversations") -> str:
-    """Say how to come back to what was saved, to the conversation in front first; or nothing."""
-    in_front = [conversations.current, *conversations]
-    saved = [*dict.fromkeys(filter(None, (one.recorder.way_back for one in in_front)))]
+    """Say what is not saved, and how to come back to what is, in front first; or nothing."""
+    in_front = [one.recorder for one in (conversations.current, *conversations)]
+    saved = [*dict.fromkeys(filter(None, (one.way_back for one in in_front)))]
+    words, article = "", "A" if in_front[2:] else "The"
+    for one in in_front[1:]:
+        if one.unsaved:
+            degree = " completely" if one.way_back else ""
+            words += f"{article} conversation was not saved{degree}: {one.unsaved}.\n"
     if not saved:
-        return ""
+        return words
     more = f" ({len(saved) - 1} more: gemdeck sessions list)" if saved[1:] else ""
-    return f"Resume with: gemdeck --resume {saved[0]}{more}\n"
+    return f"{words}Resume with: gemdeck --resume {saved[0]}{more}\n"
 
 
 async def _follow_branch(store: Store, folder: Path) -> None:

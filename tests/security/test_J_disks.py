@@ -4,6 +4,7 @@ import asyncio
 import errno
 import json
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -321,6 +322,80 @@ async def test_J08_a_read_only_state_folder_is_said_once_and_the_run_goes_on(
                 mend()
                 await asyncio.to_thread(write_now)
             assert kept() >= DECIDED
+
+
+@needs_root
+async def test_J04_no_session_is_offered_that_the_disk_did_not_take(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unwritten, "RETRY", 3_600.0)
+    with mounted(tmp_path / "disk", "size=64k,mode=700") as disk:
+        monkeypatch.setenv("GEMDECK_HOME", str(disk))
+        for fail, reason in ((fill, "No space left on device"), (read_only, "Read-only file")):
+            monkeypatch.setattr(unwritten, "_timers", [])
+            mend = fail(disk)
+            ended = await run("-p", "hello", "--demo", "--save", cwd=folder)
+            assert (ended.code, "I am the demo" in ended.stdout) == (0, True)
+            assert f"The turn was not saved: {reason}" in ended.stderr
+            assert "resume with" not in ended.stderr
+            mend()
+            await asyncio.to_thread(write_now)
+
+
+def said_on_leaving(
+    folder: Path,
+    *arguments: str,
+    message: str = "hello",
+    meanwhile: Room = lambda: None,
+) -> str:
+    """Send a message to the demo, and give what stands in the terminal after gemdeck."""
+    command = [sys.executable, "-m", "tui", "--demo", "--allowed-mcp-server-names", "none"]
+    with Terminal([*command, "-i", message, *arguments], cwd=folder) as terminal:
+        ended = re.compile(rf"{message[:50]}.*── .*tokens ──", re.DOTALL)
+        terminal.wait_for(lambda screen: ended.search(screen) is not None)
+        meanwhile()
+        terminal.press("ctrl+q")
+        assert terminal.wait_for_exit() == 0
+        return terminal.raw.decode().rpartition("\x1b[?1049l")[2]
+
+
+@needs_root
+@pytest.mark.parametrize(
+    ("fail", "reason"),
+    [(fill, "No space left on device"), (read_only, "Read-only file system")],
+    ids=["full", "read-only"],
+)
+def test_J04_leaving_tells_that_the_conversation_is_not_saved(
+    tmp_path: Path, fail: Callable[[Path], Room], reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (work := tmp_path / "work").mkdir()
+    with mounted(tmp_path / "disk", "size=256k,mode=700") as disk:
+        monkeypatch.setenv("GEMDECK_HOME", str(disk))
+        mend = fail(disk)
+        told = said_on_leaving(work)
+        assert f"The conversation was not saved: {reason}.\r\n" in told
+        assert "Resume with" not in told
+        mend()
+        saved = said_on_leaving(work)
+        assert "not saved" not in saved
+        assert "Resume with: gemdeck --resume 2" in saved
+
+
+@needs_root
+def test_J04_what_there_is_room_for_before_leaving_is_saved_and_a_part_can_be_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (work := tmp_path / "work").mkdir()
+    with mounted(tmp_path / "disk", "size=256k,mode=700") as disk:
+        monkeypatch.setenv("GEMDECK_HOME", str(disk))
+        mend = fill(disk)
+        first = said_on_leaving(work, meanwhile=mend)
+        assert "not saved" not in first
+        assert "Resume with: gemdeck --resume 2" in first
+        fill(disk)
+        part = said_on_leaving(work, "--resume", message="z" * 9_000)
+        assert "The conversation was not saved completely: No space left on device." in part
+        assert "Resume with: gemdeck --resume 2" in part
 
 
 @needs_root

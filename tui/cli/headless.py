@@ -222,9 +222,11 @@ class _Session:
 
     def _name_session(self, engine: Engine) -> None:
         """Say how to go on with the turn, if that was asked for."""
-        session = engine.sessions.recorder.session
+        session, unsaved = engine.sessions.recorder.session, engine.sessions.recorder.unsaved
         if self.options.save and session is None:
             self.warn("The turn was not saved: gemdeck.sessions.save is off.")
+        elif unsaved:
+            self.warn(f"The turn was not saved: {unsaved}.")
         elif self.options.save and self.output == "text":
             say(f"resume with: gemdeck -p TEXT --resume {session}")
 

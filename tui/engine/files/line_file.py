@@ -40,6 +40,7 @@ class LineFile:
         lock_wait: Seconds to wait for another process, if the file is also replaced.
         max_unwritten: Lines kept in memory while they cannot be written; the oldest go first.
         alone: Whether no other process writes it, so that half a line of JSON can be taken out.
+        problem: Why lines wait in memory, or an empty string.
     """
 
     path: Path
@@ -53,6 +54,7 @@ class LineFile:
     def __post_init__(self) -> None:
         self._unwritten = deque[bytes](maxlen=self.max_unwritten)
         self._lock = threading.Lock()
+        self.problem = ""
 
     def make(self) -> None:
         """Make the file if there is none. Blocks.
@@ -69,8 +71,7 @@ class LineFile:
             self._unwritten.append(line)
             error = self._write_waiting()
             if error is not None and write_later(self._retry, error) and is_first:
-                reason = sanitize_line(error.strerror or type(error).__name__)
-                words = f"{true_name(self.path)} cannot be written: {reason}."
+                words = f"{true_name(self.path)} cannot be written: {self.problem}."
                 on_problem(f"{words} New content stays in memory until it can be.")
 
     def _retry(self) -> bool:
@@ -88,7 +89,9 @@ class LineFile:
                     self.append(self._unwritten[0])
                     self._unwritten.popleft()
         except OSError as error:
+            self.problem = sanitize_line(error.strerror or type(error).__name__)
             return error
+        self.problem = ""
         return None
 
     def append(self, line: bytes) -> None:

@@ -154,9 +154,16 @@ class Recorder:
         return self.view.id if self.view is not None else None
 
     @property
+    def unsaved(self) -> str:
+        """Why the session is not in its file, or not to its end; else an empty string."""
+        return self._file.lines.problem if self._file is not None else ""
+
+    @property
     def way_back(self) -> SessionId | None:
         """The session to come back to: what a copy was made of that nobody used, as that goes."""
         view = self.view
+        if self.unsaved and self._file is not None and self._file.is_empty:
+            return None
         return view.parent if view is not None and self._is_unused_copy else self.session
 
     def switch(self, *, is_on: bool) -> None:

@@ -163,18 +163,21 @@ class SessionFile:
         redactor: Knows the secrets that are masked.
         on_problem: Told once if the file cannot be written.
         lock: The right to write it; taken with the first line unless it is given.
+        is_empty: Whether nothing was in it after the last write.
+        lines: What is appended to it, also while it waits.
     """
 
     path: Path
     redactor: Redactor
     on_problem: Callable[[str], None]
     lock: SessionLock | None = None
+    is_empty: bool = True
     _held: dict[str, Record] = field(default_factory=dict)
     _is_full: bool = False
 
     def __post_init__(self) -> None:
         size = 2 * MAX_SESSION
-        self._lines = LineFile(self.path, size, 1, max_unwritten=MAX_UNWRITTEN, alone=True)
+        self.lines = LineFile(self.path, size, 1, max_unwritten=MAX_UNWRITTEN, alone=True)
 
     def write(self, records: Iterable[Record]) -> None:
         """Append records now, or as soon as they can be."""
@@ -183,13 +186,13 @@ class SessionFile:
             if self._is_full:
                 return
             for line in self._settled(record):
-                self._lines.keep(_encoded(line), self.on_problem)
+                self.lines.keep(_encoded(line), self.on_problem)
         self._check_size()
 
     def close(self) -> None:
         """Write what was held back, and let others have the file."""
         for record in self._held.values():
-            self._lines.keep(_encoded(masked(record, self.redactor)), self.on_problem)
+            self.lines.keep(_encoded(masked(record, self.redactor)), self.on_problem)
         self._held.clear()
         if self.lock is not None:
             self.lock.release()
@@ -217,7 +220,9 @@ class SessionFile:
 
     def _check_size(self) -> None:
         with contextlib.suppress(OSError):
-            if self.path.stat().st_size > MAX_SESSION:
+            length = self.path.stat().st_size
+            self.is_empty = length == 0
+            if length > MAX_SESSION:
                 self._is_full = True
                 size = MAX_SESSION // 1024 // 1024
                 words = f"This conversation exceeds {size} MiB, so the rest of it is not saved."
