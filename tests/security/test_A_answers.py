@@ -372,6 +372,48 @@ async def test_A11_a_refused_new_server_does_not_run_after_a_restart(
     assert place.words().count("new") == 2
 
 
+@pytest.mark.parametrize("answer", [TrustAnswer.NOT_NOW, TrustAnswer.NEVER])
+@pytest.mark.parametrize("way", ["command", "import", "form"])
+async def test_A11_only_what_the_user_adds_is_refused_no_longer(
+    place: Place, answer: TrustAnswer, way: str
+) -> None:
+    entry, rest = place.canary("new"), {"mine": place.canary("mine")}
+    looser = {"looser": {**entry, "trust": True}}  # by another hand, beside the user's own
+    place.user({"mcpServers": rest})
+    async with opened(place) as deck:
+        await deck.reach("mine", S.READY)
+        place.user({"mcpServers": {**rest, "new": entry}})
+        await deck.answer(answer)
+    shown = (await run("mcp", "show", "new")).stdout
+    assert "you refused it" in shown
+    assert "review it in gemdeck (F2, then t), or add it: gemdeck mcp add -s user" in shown
+    assert "trust show" not in shown
+    await run("mcp", "disable", "new.tool", code=0)
+    assert '"excludeTools"' in (place.home / ".gemini" / "settings.json").read_text()
+    async with opened(place) as deck:
+        await deck.reach("new", S.UNTRUSTED)
+    there = {"new": entry} if way == "command" else {}
+    place.user({"mcpServers": {**rest, **looser, **there}})
+    if way == "command":
+        words = ("mcp", "add", "-s", "user", "new", entry["command"], *entry["args"])
+        assert "Now ready" in (await run(*words, code=0)).stdout
+    elif way == "import":
+        (place.home / ".claude.json").write_text(json.dumps({"mcpServers": {"new": entry}}))
+        await run("import", "claude-code", "new", code=0)
+    else:
+        async with opened(place) as deck:
+            await asyncio.to_thread(deck.engine.imports.edits.add, "user", "new", entry)
+            await deck.reach("new", S.READY)
+    async with opened(place) as deck:
+        await deck.reach("new", S.READY)
+        await deck.reach("looser", S.UNTRUSTED)
+    await run("mcp", "remove", "-s", "user", "new", code=0)
+    place.user({"mcpServers": {**rest, "new": entry}})
+    async with opened(place) as deck:
+        await deck.reach("mine", S.READY)
+        assert deck.statuses()["new"] is S.UNTRUSTED, "another hand wrote it again"
+
+
 async def test_A11_what_was_asked_about_and_not_answered_waits_after_a_restart(
     place: Place,
 ) -> None:

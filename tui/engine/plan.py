@@ -22,6 +22,7 @@ from tui.engine.trust.own_servers import (
     is_users,
     known_server,
     refusal_key,
+    words_on,
     written_keys,
 )
 from tui.engine.trust.trust_questions import TrustCase
@@ -119,8 +120,7 @@ class Answers(Frozen):
 
 def _words_on(one: ServerDefinition, found: Reading) -> set[str]:
     """Return what was said of a server when it appeared in the settings."""
-    keys = written_keys(one.entry.written, found.salt)
-    return {word for key in keys if (word := found.refused.get(key)) is not None}
+    return words_on(written_keys(one.entry.written, found.salt), found.refused, found.added)
 
 
 class Plan(Frozen):
@@ -203,10 +203,9 @@ def _admitted(
         reason, advice = settings.run.why_held(one)
         return one.held(ServerStatus.DISABLED, f"Disabled: {reason}.", advice) if reason else one
     if is_new(one, accepted):
-        words = _words_on(one, found)
         word = "changed" if any(known.id == one.id for known in accepted) else "new"
         reason = f"Not started: {word} in your settings since gemdeck started."
-        if words:
+        if words := _words_on(one, found):
             reason = _UNANSWERED if UNANSWERED in words else _REFUSED
         return one.held(waits, reason, REVIEW_ADVICE)
     if verdict.inside:

@@ -146,6 +146,16 @@ def test_what_was_refused_or_not_answered_in_an_earlier_run_waits(
         assert TrustSubject.SETTINGS in {one.subject for one in plan(reading, review).questions}
 
 
+def test_what_was_refused_runs_once_a_command_added_exactly_that() -> None:
+    entry = server("s")
+    written = {**entry.entry.written, "trust": True}
+    looser = altered(entry, id=ServerId("t"), trust=True, written=written)
+    runs, whole = written_keys(entry.entry.written, b"")
+    refused = {runs: NEVER.value, whole: NEVER.value}
+    reading = replace(found(entry, looser, refused=refused), added=frozenset({whole}))
+    assert admitted(planned(reading)) == {"s": INSIDE, "t": WAITS}
+
+
 def test_own_servers_start_outside_until_the_folder_has_a_yes() -> None:
     own = (server("mine"), server("net", transport=Transport.HTTP))
     quiet = Seen(PLACE, ProjectOffer(), EMPTY)

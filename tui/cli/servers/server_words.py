@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tui.cli.output import say
+from tui.engine.definitions.definition import REVIEW_ADVICE
 from tui.engine.mcp.catalog.marks import mark_notes
 from tui.engine.mcp.telling_line import MAX_SUMMED, readable
 from tui.model.catalog import ToolView
@@ -20,6 +21,8 @@ from tui.text import clip, counted, sanitize_line
 MAX_SHOWN: Final = 64
 """Characters of a tool's name in a list for people: those that Gemini takes."""
 
+_ALLOW: Final = "To allow it, review it in gemdeck (F2, then t), or add it: gemdeck mcp add -s user"
+
 
 def way_out(view: ServerView) -> str:
     """Name the command that helps with what a server waits for; on the screen it is a key."""
@@ -27,7 +30,9 @@ def way_out(view: ServerView) -> str:
         return f"To sign in: gemdeck mcp auth {shlex.quote(view.id)}"
     if view.status is ServerStatus.UNTRUSTED:
         what = "To review what it would run: gemdeck trust show"
-        return what if view.origin is Origin.PROJECT else f"{what}. To allow it, open gemdeck here."
+        is_new = view.failure is not None and view.failure.advice == REVIEW_ADVICE
+        own = _ALLOW if is_new else f"{what}. To allow it, open gemdeck here."
+        return what if view.origin is Origin.PROJECT else own
     if view.status is ServerStatus.DISABLED and view.failure is None:
         return f"To enable it: gemdeck mcp enable {shlex.quote(view.id)}"
     return ""

@@ -28,7 +28,7 @@ from tui.engine.settings.sources.source import FILE_NAME, Report, leads_out, own
 from tui.engine.settings.typed_entries import SANDBOX, EntryFields, entry_difference, is_address
 from tui.engine.trust.content import entry_cautions
 from tui.engine.trust.opened_folder import OpenedFolder
-from tui.engine.trust.own_servers import written_keys
+from tui.engine.trust.own_servers import words_on, written_keys
 from tui.model.imports import ImportOffer, ImportState
 from tui.model.input.arguments import spelled
 from tui.model.servers import OWN, Origin, ServerId
@@ -133,7 +133,10 @@ class OwnEdits:
         after = {**entry, EXCLUDED: kept}
         if not off and not_included([tool], replace(one, exclude_tools=frozenset(kept))):
             raise EditError(f"includeTools of {one.id} does not list it.")
-        self._opened.store.add(written_keys(after, self._opened.salt)[1])
+        store, salt = self._opened.store, self._opened.salt
+        # an edit of a tool lifts no refusal
+        if not words_on(written_keys(entry, salt), store.refused(), store.added()):
+            store.add(written_keys(after, salt)[1])
         self.change(path, one.id, lambda: set_excluded(path, one.id, kept))
         return path
 

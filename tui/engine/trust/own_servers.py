@@ -61,6 +61,14 @@ def written_keys(written: Mapping[str, object], salt: bytes) -> tuple[str, str]:
     return digest(["runs", runs], salt), digest(["allows", whole], salt)
 
 
+def words_on(keys: tuple[str, str], refused: Mapping[str, str], added: frozenset[str]) -> set[str]:
+    """Return the answers about an entry, by its `written_keys`, from when it appeared.
+
+    There are none once the user has added exactly this entry: with the same permissions.
+    """
+    return set() if keys[1] in added else {refused[key] for key in keys if key in refused}
+
+
 def refusal_key(definition: ServerDefinition, accepted: Iterable[KnownServer], salt: bytes) -> str:
     """Return the key that a refusal is stored under.
 
