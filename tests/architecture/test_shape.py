@@ -214,13 +214,13 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 
 BUDGET: Final = {
-    "ui": 13_990,
-    "engine/mcp": 9_930,
-    "engine/chats": 5_560,
-    "cli": 3_180,
-    "engine/settings": 2_940,
+    "ui": 14_000,
+    "engine/mcp": 9_940,
+    "engine/chats": 5_570,
+    "cli": 3_190,
+    "engine/settings": 2_950,
     "model": 2_720,
-    "engine": 1_900,
+    "engine": 1_910,
     "engine/sign_in": 1_710,
     "engine/approval": 1_390,
     "engine/trust": 1_130,
@@ -230,14 +230,14 @@ BUDGET: Final = {
     "engine/keys": 620,
     "engine/serving": 1_100,
     "engine/logs": 570,
-    ".": 540,
+    ".": 550,
     "engine/demo": 450,
     "engine/server_setup": 320,
     "engine/by_hand": 310,
 }
 """Code lines of each folder below `tui`: neither blank, nor a comment, nor of a docstring."""
 
-CEILING: Final = 50_838
+CEILING: Final = 50_895
 """Code lines of all of `tui`."""
 
 SLACK: Final = 30
