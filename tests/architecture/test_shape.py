@@ -215,7 +215,7 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 BUDGET: Final = {
     "ui": 14_000,
-    "engine/mcp": 9_940,
+    "engine/mcp": 9_950,
     "engine/chats": 5_570,
     "cli": 3_190,
     "engine/settings": 2_950,
@@ -237,7 +237,7 @@ BUDGET: Final = {
 }
 """Code lines of each folder below `tui`: neither blank, nor a comment, nor of a docstring."""
 
-CEILING: Final = 50_895
+CEILING: Final = 50_904
 """Code lines of all of `tui`."""
 
 SLACK: Final = 30

@@ -1,11 +1,13 @@
 """When to start a server, when to start a failed one again, and when to give up."""
 
 import asyncio
+import math
 import os
 import random
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Final
 
 from tui.model.frozen import Frozen
@@ -13,8 +15,11 @@ from tui.model.frozen import Frozen
 AT_ONCE: Final = 4
 """Servers that start by themselves at a time, and how many more each time the machine keeps up."""
 
-MOST_AT_ONCE: Final = 4 * (os.cpu_count() or 1)
-"""Most that start at a time: an idle loop wakes on time even when every processor is full."""
+MOST_BUSY: Final = 4 * (os.cpu_count() or 1)
+"""Most at a time where no processor has rest: an idle loop wakes on time even then."""
+
+REST: Final = 0.1
+"""Share of one processor's time in which some processor has to be idle for more."""
 
 NAPS: Final = 5
 """Times in a row that the event loop has to wake on time for that."""
@@ -130,14 +135,14 @@ class StartQueue:
 
     def __init__(self) -> None:
         self._line = asyncio.Lock()
-        self._starting, self._room = 0, AT_ONCE
+        self._starting, self._room = 0, float(AT_ONCE)
 
     async def turn(self) -> Callable[[], None]:
         """Wait for a turn; return a function that ends it early, which may be called twice."""
         async with self._line:
             while self._starting >= self._room:
-                if await _keeps_up():
-                    self._room = min(self._room + AT_ONCE, MOST_AT_ONCE)
+                most = await _most()
+                self._room = max(self._room, min(self._room + AT_ONCE, most))
         self._starting += 1
         held = ExitStack()
         held.callback(self._end)
@@ -149,11 +154,20 @@ class StartQueue:
         self._room = max(AT_ONCE, self._room - 1)
 
 
-async def _keeps_up() -> bool:
-    """Nap a few times; return whether the event loop woke on time after each."""
+async def _most() -> float:
+    """Nap a few times; return how many may start by how the machine kept up meanwhile."""
+    rested = _rested()
     for _ in range(NAPS):
         due = time.monotonic() + NAP
         await asyncio.sleep(NAP)
         if time.monotonic() > due + LATE:
-            return False
-    return True
+            return AT_ONCE
+    return math.inf if _rested() >= rested + REST * NAPS * NAP else MOST_BUSY
+
+
+def _rested() -> float:
+    """Return the seconds that processors have been idle, all together; infinite if unknown."""
+    try:
+        return int(Path("/proc/stat").read_text("ascii").split()[4]) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):
+        return math.inf

@@ -1,6 +1,7 @@
 """Backoff under a clock and a chance that the test holds, and the table of statuses."""
 
 import asyncio
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import product
@@ -90,13 +91,19 @@ def test_G40_what_is_away_on_the_network_is_tried_up_to_a_minute_apart_without_e
     assert not backoff.is_exhausted
 
 
-@pytest.mark.parametrize("late", [60.0, -60.0], ids=["late", "on time"])
+@pytest.mark.parametrize(
+    ("late", "rest", "room"),
+    [(60.0, 1.0, AT_ONCE), (-60.0, -1.0, 2 * AT_ONCE), (-60.0, 1.0, 3 * AT_ONCE)],
+    ids=["late", "busy", "idle"],
+)
 async def test_E41_a_few_start_at_a_time_and_more_where_the_machine_keeps_up(
-    monkeypatch: pytest.MonkeyPatch, late: float
+    monkeypatch: pytest.MonkeyPatch, late: float, rest: float, room: int
 ) -> None:
-    """A loop that wakes late never lets more start; one that wakes on time does, up to a limit."""
+    """A loop that wakes late lets no more start; busy processors let more start up to a limit."""
     monkeypatch.setattr(limits, "LATE", -late)
-    monkeypatch.setattr(limits, "MOST_AT_ONCE", 2 * AT_ONCE)
+    monkeypatch.setattr(limits, "MOST_BUSY", 2 * AT_ONCE)
+    rested = itertools.count(0.0, rest)
+    monkeypatch.setattr(limits, "_rested", lambda: next(rested))
     monkeypatch.setattr(limits, "NAP", 0.0)
     queue, begun, ends = StartQueue(), list[int](), list[Callable[[], None]]()
 
@@ -107,7 +114,6 @@ async def test_E41_a_few_start_at_a_time_and_more_where_the_machine_keeps_up(
     async with asyncio.TaskGroup() as group:
         for number in range(3 * AT_ONCE):
             group.create_task(start(number))
-        room = AT_ONCE if late > 0 else 2 * AT_ONCE
         await eventually(lambda: len(begun) == room)
         for at in range(3 * AT_ONCE - room):
             ends[at](), ends[at]()  # which frees no more than one place
