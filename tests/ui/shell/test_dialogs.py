@@ -204,7 +204,8 @@ async def test_keys_that_come_at_once_choose_and_close_once() -> None:
         await index.action_choose()
         await index.action_choose()
         index.action_close()
-        await deck.until(lambda: chosen)
+        await deck.until(lambda: chosen and not index.is_attached)
+        assert not index.listed.check_action("filter", ())
         assert deck.app.screen is manual
         await deck.press("escape")
         assert deck.on_top(MainScreen)

@@ -231,6 +231,8 @@ class FilterList(SaysWhy, Vertical, Generic[T]):
         self.rows.action_page(direction)
 
     def why_not(self, action: str, parameters: tuple[object, ...]) -> str:  # noqa: ARG002
+        if not self.is_attached:  # a key that was still on its way
+            return "This list has closed."
         is_typing, is_filtered = self.line.has_focus, bool(self.line.value)
         match action:
             case "filter" if is_typing or not self.line.display:
