@@ -51,6 +51,9 @@ _STEPS: Final = (FrameKind.LIFECYCLE, FrameKind.REQUEST, FrameKind.ANSWER, Frame
 MAX_LINES: Final = 20
 """Last lines that a server wrote that are shown."""
 
+REACH_SECONDS: Final = 5.0
+"""Seconds without an answer after which the model's service is out of reach."""
+
 _ADVICE: Final[Mapping[FolderTrust, str]] = {
     FolderTrust.UNTRUSTED: "To review its content: gemdeck trust show",
     FolderTrust.CHANGED: "To review the changes: gemdeck trust show",
@@ -286,7 +289,7 @@ async def _reach(section: DoctorSection, access: ModelAccess | None) -> None:
         return  # a package asks it
     began = time.monotonic()
     try:
-        client, *_ = open_http(5.0, address)
+        client, *_ = open_http(REACH_SECONDS, address)
         client.event_hooks["response"].clear()  # which refuse some answers
         async with client, client.stream("GET", address) as answer:  # its body is not read
             status = answer.status_code

@@ -240,7 +240,7 @@ def _questions(found: Reading, verdict: FolderVerdict, answers: Answers) -> Iter
     if verdict.asks:
         waiting = () if verdict.inside else (one for one in servers if is_users(one))
         own = (one.id for one in waiting if one.transport is Transport.STDIO and one not in new)
-        seen = replace(found.seen, in_force=verdict.rules)  # as before there were any
+        seen = replace(found.seen, in_force=verdict.rules)  # not those of before
         yield TrustCase(TrustSubject.FOLDER, seen, found.record, verdict, tuple(own))
     if not answers.answered.said.keys() >= set(map(known_server, new)):
         yield TrustCase(

@@ -30,7 +30,7 @@ from tui.ui.commands.palette import DeckPalette, palette_actions
 from tui.ui.dialogs.choices import ThemeScreen
 from tui.ui.dialogs.fetched import ResourceScreen
 from tui.ui.dialogs.grants import GrantsScreen
-from tui.ui.dialogs.help import PAGES, HelpIndex, HelpScreen, HelpSection
+from tui.ui.dialogs.help import PAGES, HelpScreen, HelpSection
 from tui.ui.dialogs.list_dialog import DetailsScreen, Dialog
 from tui.ui.dialogs.model_setup import ModelScreen, ModelsScreen
 from tui.ui.dialogs.prompt_arguments import ArgumentsScreen
@@ -190,26 +190,6 @@ async def test_all_pages_are_found_by_words_and_links_lead_there_and_back(
         await deck.press("slash", "f1")
         assert deck.app.screen is manual
         await deck.press("f1")
-        assert deck.on_top(MainScreen)
-
-
-async def test_keys_that_come_at_once_choose_and_close_once() -> None:
-    async with running(decks.full_store()) as deck:
-        await deck.press("f1")
-        manual = await deck.come(HelpScreen)
-        await deck.press("slash")
-        index = await deck.come(HelpIndex)
-        chosen: list[str] = []
-        index._use = chosen.append
-        await index.action_choose()
-        await index.action_choose()
-        index.action_close()
-        await deck.until(lambda: chosen and not index.is_attached)
-        assert not index.listed.check_action("filter", ())
-        assert deck.app.screen is manual
-        await deck.press("escape")
-        assert deck.on_top(MainScreen)
-        await manual.go(*chosen)
         assert deck.on_top(MainScreen)
 
 

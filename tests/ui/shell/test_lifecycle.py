@@ -19,7 +19,9 @@ from tests.ui.shell import decks
 from tui.store.store import Store
 from tui.ui import crash, themes
 from tui.ui.app import ControlCharacterFilter, GemdeckApp
+from tui.ui.dialogs.help import HelpIndex, HelpScreen
 from tui.ui.driver import DeckDriver
+from tui.ui.main import MainScreen
 from tui.ui.panes.browser import ToolsPane
 from tui.ui.panes.servers_tree import ServersTree
 from tui.ui.terminal.background import BackgroundReported
@@ -318,3 +320,23 @@ async def test_without_colors_the_selection_is_reversed_and_fields_are_underline
             assert style.bgcolor is None or style.bgcolor.is_default
         assert any(s.style and s.style.reverse and "commit" in s.text for s in drawn)
         assert any(s.style and s.style.underline and "filter tools" in s.text for s in drawn)
+
+
+async def test_keys_that_come_at_once_choose_and_close_once() -> None:
+    async with running(decks.full_store()) as deck:
+        await deck.press("f1")
+        manual = await deck.come(HelpScreen)
+        await deck.press("slash")
+        index = await deck.come(HelpIndex)
+        chosen: list[str] = []
+        index._use = chosen.append
+        await index.action_choose()
+        await index.action_choose()
+        index.action_close()
+        await deck.until(lambda: chosen and not index.is_attached)
+        assert not index.listed.check_action("filter", ())
+        assert deck.app.screen is manual
+        await deck.press("escape")
+        assert deck.on_top(MainScreen)
+        await manual.go(*chosen)
+        assert deck.on_top(MainScreen)

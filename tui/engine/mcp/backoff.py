@@ -16,10 +16,10 @@ AT_ONCE: Final = 4
 """Servers that start by themselves at a time, and how many more each time the machine keeps up."""
 
 MOST_BUSY: Final = 4 * (os.cpu_count() or 1)
-"""Most at a time where no processor has rest: an idle loop wakes on time even then."""
+"""Most at a time while no processor is idle: a loop that does little wakes on time even then."""
 
-REST: Final = 0.1
-"""Share of one processor's time in which some processor has to be idle for more."""
+IDLE: Final = 0.1
+"""Share of one processor's time that processors have to be idle before more may start."""
 
 NAPS: Final = 5
 """Times in a row that the event loop has to wake on time for that."""
@@ -156,16 +156,16 @@ class StartQueue:
 
 async def _most() -> float:
     """Nap a few times; return how many may start by how the machine kept up meanwhile."""
-    rested = _rested()
+    before = _idle_seconds()
     for _ in range(NAPS):
         due = time.monotonic() + NAP
         await asyncio.sleep(NAP)
         if time.monotonic() > due + LATE:
             return AT_ONCE
-    return math.inf if _rested() >= rested + REST * NAPS * NAP else MOST_BUSY
+    return math.inf if _idle_seconds() >= before + IDLE * NAPS * NAP else MOST_BUSY
 
 
-def _rested() -> float:
+def _idle_seconds() -> float:
     """Return the seconds that processors have been idle, all together; infinite if unknown."""
     try:
         return int(Path("/proc/stat").read_text("ascii").split()[4]) / os.sysconf("SC_CLK_TCK")

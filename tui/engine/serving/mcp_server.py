@@ -125,8 +125,7 @@ class McpServer:
         if self._last is None or (is_idle and self._is_better()):
             self._tasks.cancel()
             self._opened = asyncio.Event()
-            known = context.session.client_params
-            name = known.client_info.name if known is not None else ""
+            name = known.client_info.name if (known := context.session.client_params) else ""
             self._tasks.start(self._follow(name, self._opened))
         self._last = context
         await self._opened.wait()

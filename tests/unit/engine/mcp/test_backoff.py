@@ -92,18 +92,18 @@ def test_G40_what_is_away_on_the_network_is_tried_up_to_a_minute_apart_without_e
 
 
 @pytest.mark.parametrize(
-    ("late", "rest", "room"),
+    ("late", "idle", "room"),
     [(60.0, 1.0, AT_ONCE), (-60.0, -1.0, 2 * AT_ONCE), (-60.0, 1.0, 3 * AT_ONCE)],
     ids=["late", "busy", "idle"],
 )
 async def test_E41_a_few_start_at_a_time_and_more_where_the_machine_keeps_up(
-    monkeypatch: pytest.MonkeyPatch, late: float, rest: float, room: int
+    monkeypatch: pytest.MonkeyPatch, late: float, idle: float, room: int
 ) -> None:
     """A loop that wakes late lets no more start; busy processors let more start up to a limit."""
     monkeypatch.setattr(limits, "LATE", -late)
     monkeypatch.setattr(limits, "MOST_BUSY", 2 * AT_ONCE)
-    rested = itertools.count(0.0, rest)
-    monkeypatch.setattr(limits, "_rested", lambda: next(rested))
+    seconds = itertools.count(0.0, idle)
+    monkeypatch.setattr(limits, "_idle_seconds", lambda: next(seconds))
     monkeypatch.setattr(limits, "NAP", 0.0)
     queue, begun, ends = StartQueue(), list[int](), list[Callable[[], None]]()
 
