@@ -57,7 +57,7 @@ LIMITS: Final = {
     "call to result": 234,
     "edit to restart": 196,
 }
-"""Most hops of each way: quiet runs (95 to 103, 111, 229 to 231, 195) and some."""
+"""Most hops of each way."""
 
 COMPLETE: Final = "complete"
 """The last line of what was traced."""
@@ -276,13 +276,19 @@ class Measured:
             time.sleep(QUIET)
             self.spans["idle"] = (begin, time.monotonic())
 
-            fake.steps = [[Sleep(1), Say("hello")]]
+            def answer_late(_: object) -> list[Any]:
+                time.sleep(QUIET)  # nothing of the answer is on the way
+                return [Say("hello")]
+
+            fake.steps = [answer_late]
             terminal.type("hi")
             terminal.wait_for("> hi", PATIENCE)
-            time.sleep(QUIET)
+            time.sleep(2 * QUIET)  # the draft is kept after one second
             begin = time.monotonic()
             terminal.press("enter")
-            self.spans["key to wire"] = (begin, wait_until(lambda: len(fake.requests) == 1))
+            wait_until(lambda: len(fake.requests) == 1)
+            time.sleep(QUIET / 2)  # what threads write ends, which may be sooner or later
+            self.spans["key to wire"] = (begin, time.monotonic())
             terminal.wait_for("hello", PATIENCE)
             time.sleep(QUIET)
 
