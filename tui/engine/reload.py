@@ -19,6 +19,7 @@ from tui.engine.files.paths import GEMINI_FOLDER, extensions_folder, usable_stat
 from tui.engine.settings.loader import KeyCheck, LoadedSettings, read_files
 from tui.engine.settings.prohibitions import POLICIES, policy_places
 from tui.engine.settings.sources.source import (
+    EMPTY,
     ENABLEMENT,
     ENV_FILE,
     INSTALLATION,
@@ -311,7 +312,9 @@ class SettingsReader:
         Of a file that is broken it is said once, however its breaks change while it is edited.
         """
         told_broken = _broken(self._told)
-        for problem in (one for one in loaded.problems if not one.quiet):
+        for problem in loaded.problems:
+            if problem.quiet and problem.file not in newly_broken:
+                continue
             if problem in self._told or (problem.fatal and problem.file in told_broken):
                 continue
             notice = problem_notice(problem)
@@ -327,8 +330,8 @@ def problem_notice(problem: SettingsProblem) -> Notice:
 
 
 def _broken(problems: "frozenset[SettingsProblem] | tuple[SettingsProblem, ...]") -> set[str]:
-    """Name the files that could not be used."""
-    return {problem.file for problem in problems if problem.fatal}
+    """Name the files that could not be used, or that were perhaps emptied by mistake."""
+    return {one.file for one in problems if one.fatal or one.message == EMPTY}
 
 
 def _at_start_only(loaded: LoadedSettings) -> GemdeckSettings:

@@ -20,6 +20,7 @@ from tui.store.store import Store
 from tui.ui import crash, themes
 from tui.ui.app import ControlCharacterFilter, GemdeckApp
 from tui.ui.dialogs.help import HelpIndex, HelpScreen
+from tui.ui.dialogs.list_dialog import ChoiceDialog
 from tui.ui.driver import DeckDriver
 from tui.ui.main import MainScreen
 from tui.ui.panes.browser import ToolsPane
@@ -340,3 +341,12 @@ async def test_keys_that_come_at_once_choose_and_close_once() -> None:
         assert deck.on_top(MainScreen)
         await manual.go(*chosen)
         assert deck.on_top(MainScreen)
+
+
+async def test_dialogs_open_over_each_other_without_an_end() -> None:
+    async with running(decks.full_store()) as deck:
+        for n in range(60):
+            await deck.app.push_screen(ChoiceDialog(f"Dialog {n}", [], print, ""))
+        for screen in deck.app.screen_stack:
+            screen.refresh()
+        assert "Dialog 59" in deck.text

@@ -30,6 +30,9 @@ from tui.ui.widgets.text.plain import PlainText, one_line
 DIALOG_STYLES: Final[list[str | PurePath]] = [STYLES / "dialogs.tcss", STYLES / "forms.tcss"]
 """Loaded with the first dialog, so that the first frame does not wait for it."""
 
+SEEN_THROUGH: Final = 8
+"""Dialogs that show through each other; each is drawn while the next one is drawn."""
+
 T = TypeVar("T")
 
 
@@ -75,6 +78,8 @@ class Dialog(ModalScreen[Any]):
 
     def on_mount(self) -> None:
         self.bindings_updated_signal.subscribe(self, lambda _: self.show_keys())
+        if len(self.app.screen_stack) % SEEN_THROUGH == 0:
+            self.styles.background = self.styles.background.with_alpha(1)
 
     def on_resize(self) -> None:
         self.call_after_refresh(self.say, "")  # what is in sight has changed

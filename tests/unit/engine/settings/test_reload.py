@@ -20,6 +20,7 @@ from tests.unit.engine.settings.conftest import Machine
 from tui.engine import reload
 from tui.engine.reload import Reading, SettingsReader, make_plan
 from tui.engine.settings.loader import LoadedSettings
+from tui.engine.settings.sources.source import EMPTY
 from tui.model.chat import Severity
 from tui.model.events import Event, Notice, NoticeRaised
 from tui.model.servers import ServerStatus
@@ -193,6 +194,22 @@ async def test_a_half_written_file_keeps_the_servers_and_is_told_once(stage: Sta
         await stage.reach("new")
         stage.machine.write("user", "{")
         await eventually(lambda: len(stage.notices) == 2)
+
+
+async def test_an_emptied_file_keeps_the_servers_until_it_says_that_there_are_none(
+    stage: Stage,
+) -> None:
+    stage.machine.write("user", {"mcpServers": {"old": SERVER}})
+    async with stage.following():
+        stage.machine.write("user", "")
+        await eventually(lambda: stage.notices)
+        assert stage.applied == []
+        [notice] = stage.notices
+        assert notice.text == f"~/.gemini/settings.json: {EMPTY}"
+        assert notice.advice == "The servers stay as they are until the file is fixed."
+        stage.machine.write("user", {})
+        await eventually(lambda: stage.applied)
+        assert stage.names() == []
 
 
 async def test_a_file_that_was_broken_from_the_start_does_not_hold_others_back(

@@ -67,12 +67,14 @@ class SettingsDocument(Frozen):
         offsets: Where each key and list item down to `LOCATED_DEPTH` starts, in characters.
         newlines: Offsets of the line ends, ascending.
         duplicates: Keys that stand again in one object, each with its line; the last counts.
+        is_empty: Whether it holds no object either.
     """
 
     content: Mapping[str, Any] = field(repr=False)
     offsets: Mapping[KeyPath, int] = field(repr=False)
     newlines: tuple[int, ...] = field(repr=False)
     duplicates: tuple[tuple[KeyPath, int], ...] = ()
+    is_empty: bool = False
 
     def line_of(self, path: KeyPath) -> int:
         """Return the line (from 1) of a key or its nearest parent; 0 if there is none."""
@@ -117,7 +119,7 @@ def parse_document(text: str) -> SettingsDocument:
     blanked = scan.run()
     newlines = scan.newlines
     if not _NOT_SPACE.search(blanked):
-        return SettingsDocument({}, {}, newlines)
+        return SettingsDocument({}, {}, newlines, is_empty=True)
     try:
         content = read_object(blanked, last_key_counts=True)
     except JsonError as error:

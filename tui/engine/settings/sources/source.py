@@ -58,6 +58,8 @@ _PATH_VARIABLES: Final[Mapping[Origin, str]] = {
     Origin.SYSTEM: "GEMINI_CLI_SYSTEM_SETTINGS_PATH",
 }
 
+EMPTY: Final = "the file is empty; {} would be one without settings"
+
 MAX_SERVERS: Final = 256
 """Servers in one file."""
 
@@ -325,6 +327,8 @@ def read_source(origin: Origin, path: Path, report: Report) -> Source | None:
     if document is None:
         return None
     source = Source(origin, shown_path(path, report.home), document, report)
+    if document.is_empty:
+        source.note((), EMPTY, quiet=True)
     is_refused = bool(document.duplicates) and not fatal
     words = "the last one is used" if fatal else "the file is ignored"
     for key, line in document.duplicates[:1] if is_refused else document.duplicates:
