@@ -82,6 +82,7 @@ def test_signals():
 """
 
 
+@pytest.mark.timeout(180)  # it runs pytest itself
 @pytest.mark.writes_secrets("test_planted.py", "*.pyc")
 def test_every_planted_leak_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GEMINI_API_KEY", "from-outside")
