@@ -20,6 +20,7 @@ from textual.binding import Binding, Keymap
 from textual.color import Color
 from textual.css.query import NoMatches
 from textual.driver import Driver
+from textual.errors import NoWidget
 from textual.filter import LineFilter, Monochrome, NoColor
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
@@ -264,6 +265,8 @@ class GemdeckApp(App[int], inherit_bindings=False):
         """Let the questions know of each key, whatever takes it; keep those that come early."""
         if isinstance(event, events.InputEvent | events.Paste) and not self.screen_stack:
             return  # what is typed while the app ends: Textual fails on it
+        if isinstance(event, events.MouseDown | events.MouseMove) and self._is_gone(event):
+            return  # on which Textual fails, too
         if not self._type_ahead.keeps(event):
             active = None
             self.keyboard.hear(event, self)
@@ -277,6 +280,12 @@ class GemdeckApp(App[int], inherit_bindings=False):
                 self._type_ahead.hold_for(find)
             else:
                 await super().on_event(event)
+
+    def _is_gone(self, event: events.MouseEvent) -> bool:
+        """Tell whether what was drawn under the pointer is no longer there."""
+        with suppress(NoWidget):
+            return not self.screen.get_widget_at(event.x, event.y)[0].is_attached
+        return False
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """Let no cursor blink: that would be a repaint twice a second, for ever."""

@@ -1,5 +1,6 @@
 """From the first frame to the last word: start, theme, quit, crash, and what leaves the app."""
 
+import asyncio
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from rich.segment import Segment
 from rich.traceback import Traceback
 from textual.color import Color
+from textual.events import MouseDown, MouseMove
 from textual.theme import Theme
 from textual.widgets import Static
 
@@ -20,7 +22,6 @@ from tui.store.store import Store
 from tui.ui import crash, themes
 from tui.ui.app import ControlCharacterFilter, GemdeckApp
 from tui.ui.dialogs.help import HelpIndex, HelpScreen
-from tui.ui.dialogs.list_dialog import ChoiceDialog
 from tui.ui.driver import DeckDriver
 from tui.ui.main import MainScreen
 from tui.ui.panes.browser import ToolsPane
@@ -343,10 +344,27 @@ async def test_keys_that_come_at_once_choose_and_close_once() -> None:
         assert deck.on_top(MainScreen)
 
 
+async def test_a_click_on_what_has_just_been_removed_does_nothing() -> None:
+    async with running(decks.full_store()) as deck:
+        await deck.press("f1")
+        manual = await deck.come(HelpScreen)
+        text, _ = manual.get_widget_at(30, 10)
+        text.remove()
+        for _ in range(100):
+            if text.is_attached:
+                await asyncio.sleep(0)
+        assert manual.get_widget_at(30, 10)[0] is text, "it is drawn still"
+        for kind in (MouseDown, MouseMove):
+            await deck.app.on_event(kind(None, 30, 10, 0, 0, 1, False, False, False, 30, 10))
+
+
 async def test_dialogs_open_over_each_other_without_an_end() -> None:
     async with running(decks.full_store()) as deck:
-        for n in range(60):
-            await deck.app.push_screen(ChoiceDialog(f"Dialog {n}", [], print, ""))
+        for _ in range(30):
+            await deck.press("ctrl+p")
+            await deck.press("f1")
+            await deck.come(HelpScreen)
+        assert len(deck.app.screen_stack) > 60
         for screen in deck.app.screen_stack:
             screen.refresh()
-        assert "Dialog 59" in deck.text
+        assert "Help" in deck.text
