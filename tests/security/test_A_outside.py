@@ -18,7 +18,6 @@ from tests.support.definitions import define_server
 from tests.unit.engine.mcp.network.support import WEB, define
 from tests.unit.engine.mcp.support import Watcher, call, eventually, running
 from tui.engine import browser
-from tui.engine.definitions.admission import Starts, Where
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.definitions.outside import Outside
 from tui.engine.mcp.catalog.offered_tool import ToolCallError
@@ -28,7 +27,6 @@ from tui.engine.mcp.transports.stdio.launch import environment_names
 from tui.model.servers import Origin, ServerId, Transport
 from tui.model.servers import ServerStatus as S
 
-INSIDE, OUTSIDE = Starts(Where.INSIDE), Starts(Where.OUTSIDE)
 CHANGED = "notifications/roots/list_changed"
 
 WITNESS = """
@@ -89,7 +87,7 @@ class Clone:
             Transport.STDIO,
             command=sys.executable,
             args=("-I", "-S", "-c", WITNESS, str(self.record), str(self.gate)),
-            **{"admission": OUTSIDE, **more},
+            **{"is_outside": True, **more},
         )
 
     def noted(self, key: str) -> list[Any]:
@@ -181,7 +179,7 @@ def test_what_was_left_out_is_named(clone: Clone, monkeypatch: pytest.MonkeyPatc
     assert {"PATH", "PWD", "GIT_DIR"} <= {*given}
     assert not {*given} & (POISON.keys() - {"GIT_DIR"})
     assert "BLOCKED_TOKEN" in withheld
-    assert environment_names(replace(own, admission=INSIDE), os.environ, left_out)[2] == ()
+    assert environment_names(replace(own, is_outside=False), os.environ, left_out)[2] == ()
 
 
 async def test_A14_a_place_elsewhere_is_the_users_word_and_the_variables_go_all_the_same(
@@ -208,7 +206,7 @@ async def test_A14_only_with_the_yes_a_server_gets_the_folder_and_moves_when_its
         clone.context.workspaces = (clone.folder,)
         resting = asyncio.create_task(call(manager, "rest"))
         await eventually(lambda: "tools/call" in clone.noted("method")[-1:])
-        manager.configure([clone.witness(admission=INSIDE)])
+        manager.configure([clone.witness(is_outside=False)])
         await eventually(lambda: CHANGED in clone.noted("method"))
         assert await clone.roots(manager) == [uri]
         assert len(clone.noted("cwd")) == 1
@@ -244,10 +242,10 @@ async def test_A14_a_server_on_the_network_is_told_and_goes_on(clone: Clone) -> 
         await exchange.event(message)
 
     async with RawServer({"tools/call": ask}) as server:
-        one = define(server.url, admission=OUTSIDE)
+        one = define(server.url, is_outside=True)
         async with clone.run(one) as (manager, watcher):
-            for times, admission in enumerate((OUTSIDE, INSIDE, OUTSIDE)):
-                manager.configure([replace(one, admission=admission)])
+            for times, is_outside in enumerate((True, False, True)):
+                manager.configure([replace(one, is_outside=is_outside)])
                 await eventually(lambda times=times: server.methods().count(CHANGED) == times)  # type: ignore[misc]
                 await call(manager, "echo")
             assert watcher.statuses(WEB) == [S.STARTING, S.READY]
@@ -268,9 +266,9 @@ async def test_A14_a_program_that_prints_headers_starts_where_its_server_may(
     poison(clone, monkeypatch)
     words = ("-I", "-S", "-c", PRINTS, str(clone.record))
     async with RawServer() as server:
-        one = define(server.url, admission=OUTSIDE, command=sys.executable, args=words)
+        one = define(server.url, is_outside=True, command=sys.executable, args=words)
         async with clone.run(one) as (manager, _):
-            manager.configure([replace(one, admission=INSIDE)])
+            manager.configure([replace(one, is_outside=False)])
             server.on["tools/call"] = lambda exchange: exchange.respond(401)
             with pytest.raises(Exception, match="rejects the headers that headersCommand prints"):
                 await call(manager, "echo")

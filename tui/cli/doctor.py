@@ -141,11 +141,7 @@ async def doctor(
 
     failed = [section.title for section in sections if section.has_failed]
     listed = [{"title": one.title, "findings": one.findings, **one.value} for one in sections]
-    value = mapped(
-        {"sections": listed, "failed": failed},
-        lambda one: clean(one) if isinstance(one, str) else one,
-        clean,
-    )
+    value = mapped({"sections": listed, "failed": failed}, str, clean, clean)
     end = f"Failed: {', '.join(value['failed'])}." if failed else "Nothing failed."
     shown = value["sections"] if verbose or server else _brief(value["sections"])
     text = "\n\n".join([*map(_text, shown), end])

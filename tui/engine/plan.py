@@ -8,7 +8,6 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Final
 
-from tui.engine.definitions.admission import Starts, Where
 from tui.engine.definitions.definition import REVIEW_ADVICE, Inheritance, ServerDefinition
 from tui.engine.demo.model import demo_server
 from tui.engine.reload import Reading
@@ -127,7 +126,7 @@ class Plan(Frozen):
     """What is to run and to be asked.
 
     Attributes:
-        definitions: All servers, each with its admission.
+        definitions: All servers, each with whether and where it starts.
         rules: The settings with the rules on tools that are in force.
         questions: What to ask the user now.
         notices: What the user should know; each is told once for as long as it stands.
@@ -184,7 +183,7 @@ def plan(found: Reading, answers: Answers) -> Plan:
 def _admitted(
     one: ServerDefinition, found: Reading, verdict: FolderVerdict, answers: Answers
 ) -> ServerDefinition:
-    """Give a server with its admission.
+    """Give a server with whether and where it starts.
 
     It inherits no more than when gemdeck started, whatever was written since.
     """
@@ -213,7 +212,7 @@ def _admitted(
     if needs := found.seen.needs.get(one.id):
         gone = " It does not exist." * ("/" in one.launch.command and not one.launch.program)
         return one.held(waits, f"Needs this folder: {needs}.{gone}", _TRUST_ADVICE)
-    return replace(one, admission=replace(one.admission, where=Where.OUTSIDE))
+    return replace(one, is_outside=True)
 
 
 def _within_profiles(one: ServerDefinition, answers: Answers) -> ServerDefinition:
@@ -226,12 +225,9 @@ def _within_profiles(one: ServerDefinition, answers: Answers) -> ServerDefinitio
 def _bundled(servers: Sequence[ServerDefinition], verdict: FolderVerdict) -> ServerDefinition:
     """Give the demo's server under a name that is still free."""
     one = demo_server()
-    taken, where = (
-        {other.id for other in servers},
-        Where.INSIDE if verdict.inside else Where.OUTSIDE,
-    )
+    taken = {other.id for other in servers}
     name = ServerId(f"demo-{one.id}") if one.id in taken else one.id
-    return replace(one, id=name, admission=Starts(where))
+    return replace(one, id=name, is_outside=not verdict.inside)
 
 
 def _questions(found: Reading, verdict: FolderVerdict, answers: Answers) -> Iterator[TrustCase]:

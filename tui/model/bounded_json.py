@@ -9,9 +9,11 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from tui.text import sanitize_line
+
+T = TypeVar("T")
 
 MAX_DEPTH: Final = 64
 """Deepest nesting in strict parsing."""
@@ -189,24 +191,22 @@ def read_value(text: bytes, count: int | None = None) -> object:
         return _read_mended(text)
 
 
-def mapped(value: object, change: Callable[[Any], Any], key: Callable[[str], str] = str) -> Any:  # noqa: ANN401 - any JSON
-    """Change every value in a JSON value that has no others in it, and every key."""
+def mapped(
+    value: object, kind: type[T], change: Callable[[T], object], key: Callable[[str], str] = str
+) -> Any:  # noqa: ANN401 - any JSON
+    """Change every value of a kind in a JSON value, such as each text, and every key."""
     match value:
         case Mapping():
-            return {key(name): mapped(item, change, key) for name, item in value.items()}
+            return {key(name): mapped(item, kind, change, key) for name, item in value.items()}
         case list() | tuple():
-            return [mapped(item, change, key) for item in value]
-    return change(value)
+            return [mapped(item, kind, change, key) for item in value]
+    return change(value) if isinstance(value, kind) else value
 
 
 def whole_numbers(value: object) -> Any:  # noqa: ANN401 - any JSON
     """Write whole floats as integers: to JSON ``3.0`` is ``3``, to some servers it is none."""
-
-    def whole(one: Any) -> object:  # noqa: ANN401 - any JSON
-        is_whole = isinstance(one, float) and one.is_integer() and abs(one) < MAX_SAFE_INTEGER
-        return int(one) if is_whole else one
-
-    return mapped(value, whole)
+    largest = MAX_SAFE_INTEGER
+    return mapped(value, float, lambda n: int(n) if n.is_integer() and abs(n) < largest else n)
 
 
 def text_in(value: Mapping[str, Any], key: str) -> str:
@@ -248,7 +248,7 @@ def json_or_text(text: str | bytes) -> object:
 
 def writable(value: object) -> Any:  # noqa: ANN401 - any JSON
     """Replace NaN and infinities, which JSON lacks, by their names."""
-    return mapped(value, lambda n: str(n) if isinstance(n, float) and not math.isfinite(n) else n)
+    return mapped(value, float, lambda n: n if math.isfinite(n) else str(n))
 
 
 def canonical_text(value: object) -> str:

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from tests.support.definitions import altered, define_server
-from tui.engine.definitions.admission import Held, Starts, Where
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.plan import Answers, Plan, plan
 from tui.engine.reload import Reading
@@ -25,7 +24,7 @@ from tui.model.trust import FolderTrust, TrustAnswer, TrustSubject
 PLACE = FolderIdentity(Path("/clone"), 1, 2, 3)
 WAITS, OFF = ServerStatus.UNTRUSTED, ServerStatus.DISABLED
 YES, NEVER, NOT_NOW = TrustAnswer.TRUST, TrustAnswer.NEVER, TrustAnswer.NOT_NOW
-INSIDE, OUTSIDE = Starts(Where.INSIDE), Starts(Where.OUTSIDE)
+INSIDE, OUTSIDE = "inside", "outside"
 EMPTY = FolderContent("nothing", (), "")
 
 
@@ -67,10 +66,11 @@ IT = server("it", Origin.PROJECT)
 
 def admitted(now: Plan) -> dict[str, object]:
     """The admission of each server: where it starts, or the status in which it is held."""
-    return {
-        str(one.id): one.admission.status if isinstance(one.admission, Held) else one.admission
-        for one in now.definitions
-    }
+    return {str(one.id): one.withheld or place(one) for one in now.definitions}
+
+
+def place(one: ServerDefinition) -> str:
+    return OUTSIDE if one.is_outside else INSIDE
 
 
 def first(reading: Reading) -> Answers:
@@ -202,13 +202,13 @@ def test_what_the_user_may_enable_starts_where_it_would_without_that() -> None:
         OFF, "Disabled: turned off in its settings entry.", "", may_enable=True
     )
     for record, needs, admission in (
-        (trusted(), {}, replace(off.admission, where=Where.INSIDE)),
-        (NO_RECORD, {}, replace(off.admission, where=Where.OUTSIDE)),
+        (trusted(), {}, INSIDE),
+        (NO_RECORD, {}, OUTSIDE),
         (NO_RECORD, {off.id: "it uses ${PWD}"}, WAITS),
     ):
         seen = Seen(PLACE, ProjectOffer(), EMPTY, needs=needs)
         [now] = planned(found(off, seen=seen, record=record)).definitions
-        assert admission in {now.withheld, now.admission}
+        assert admission in {now.withheld, place(now)}
         assert now.may_enable is (admission is not WAITS)
     left_out = replace(first(found(server("s"), record=NO_RECORD)), profiles={"a": NOTHING})
     [now] = plan(found(server("s"), record=NO_RECORD), left_out).definitions

@@ -8,7 +8,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from tui.engine.definitions.admission import Admission, Held, Starts, Where
 from tui.engine.definitions.expansion import Expansion
 from tui.engine.files.paths import shown_path
 from tui.engine.logs.redaction import (
@@ -291,7 +290,12 @@ class ServerDefinition(Frozen):
         description: The user's words on it, sanitized.
         include_tools: If set, only these tools are offered.
         exclude_tools: These tools are not offered, whatever `include_tools` says.
-        admission: Whether and where it starts, as far as that is known.
+        withheld: The status in which it stays instead of starting, or None.
+        failure: Why it is withheld, and what the user can do.
+        may_enable: Whether it is withheld, and the user may let it run all the same, until the
+            end of the run.
+        is_outside: Whether it runs outside the opened folder: in an empty folder of gemdeck's, or
+            over the network, without the opened folder as a root.
         secrets: Values that must not reach the screen or a log: those of variables and
             headers whose names say so.
         fingerprint: SHA-256 (hex) of all that says what this server is; consent binds to it.
@@ -310,29 +314,12 @@ class ServerDefinition(Frozen):
     description: str = ""
     include_tools: frozenset[str] | None = None
     exclude_tools: frozenset[str] = frozenset()
-    admission: Admission = Starts()
+    withheld: ServerStatus | None = None
+    failure: Failure | None = None
+    may_enable: bool = False
+    is_outside: bool = False
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
     fingerprint: str = ""
-
-    @property
-    def withheld(self) -> ServerStatus | None:
-        """The status it stays in instead of starting, or None."""
-        return self.admission.status if isinstance(self.admission, Held) else None
-
-    @property
-    def failure(self) -> Failure | None:
-        """Why it is withheld."""
-        return self.admission.failure if isinstance(self.admission, Held) else None
-
-    @property
-    def may_enable(self) -> bool:
-        """Whether it is withheld, and the user may let it run all the same."""
-        return isinstance(self.admission, Held) and self.admission.may_enable
-
-    @property
-    def is_outside(self) -> bool:
-        """Whether it runs outside the opened folder."""
-        return self.admission.where is Where.OUTSIDE
 
     @property
     def is_lazy(self) -> bool:
@@ -379,7 +366,7 @@ class ServerDefinition(Frozen):
     ) -> "ServerDefinition":
         """Return the same server, which stays in a status instead of starting."""
         failure = Failure(sanitize_line(reason), sanitize_line(advice))
-        return replace(self, admission=Held(status, failure, may_enable, self.admission.where))
+        return replace(self, withheld=status, failure=failure, may_enable=may_enable)
 
 
 class SettingsProblem(Frozen):

@@ -14,16 +14,17 @@ FULL_PATH: Final = "GEMDECK_FULL_PATH"
 FETCHERS: Final = frozenset({"npx", "bunx", "pnpx", "uvx", "pipx"})
 """Programs whose first word is a package, even if it ends as a file does."""
 
-_FETCHING: Final = frozenset(
+FETCHING: Final = frozenset(
     {("npm", "exec"), ("npm", "x"), ("pnpm", "dlx"), ("yarn", "dlx"), ("bun", "x")}
     | {("uv", "run"), ("uv", "tool"), ("uv", "x"), ("deno", "run")}
 )
+"""Programs that fetch what follows this first word."""
 
 
 def fetches(command: str, args: Sequence[str]) -> bool:
     """Return whether a command runs a package that it first fetches."""
     name = Path(command).name
-    return name in FETCHERS or (name, next(iter(args), "")) in _FETCHING
+    return name in FETCHERS or (name, next(iter(args), "")) in FETCHING
 
 
 def is_within(path: str | Path, folder: Path) -> bool:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from tui.engine.background import TaskSet
 from tui.engine.bus import Publish
-from tui.engine.definitions.admission import Starts
 from tui.engine.definitions.definition import ServerDefinition, shown_sandbox, shown_target
 from tui.engine.files.paths import shown_path
 from tui.engine.files.state_file import Content, StateFile
@@ -582,8 +581,8 @@ class ServerManager:
 def _is_same(one: ServerDefinition, other: ServerDefinition) -> bool:
     """Return whether two differ at most in when and where they start, and the tools left out."""
     only = replace(one, include_tools=other.include_tools, exclude_tools=other.exclude_tools)
-    if isinstance(one.admission, Starts) and isinstance(other.admission, Starts):
-        only = replace(only, admission=other.admission)
+    if one.withheld is None and other.withheld is None:
+        only = replace(only, is_outside=other.is_outside)
     return replace(only, start=other.start) == other
 
 

@@ -190,7 +190,7 @@ class Supervisor:
         has_moved = definition.is_outside is not self.definition.is_outside
         self.definition = definition
         if has_moved and self._attempt is not None:
-            self._attempt.move(definition.admission)
+            self._attempt.move(is_outside=definition.is_outside)
         if has_moved and not definition.is_outside and self.status in {_S.RETRYING, _S.FAILED}:
             self.start()  # it may have failed for want of what is in the folder
         elif self._is_misplaced and definition.is_outside and self.status is _S.STARTING:
@@ -377,7 +377,7 @@ class Supervisor:
                     self.usage.started()
                 self._grant(self.definition.timeout)
                 definition = await self._filled()  # it may be told to move meanwhile
-                definition = replace(definition, admission=self.definition.admission)
+                definition = replace(definition, is_outside=self.definition.is_outside)
                 self._began_outside = definition.is_outside
                 if self._context.borrow is not None:
                     borrowed = await self._context.borrow(self.definition)
@@ -388,7 +388,7 @@ class Supervisor:
                     connect = await self._load_connect()  # the process gets ready meanwhile
                     if not self._must_stop():
                         self._grant(self.definition.timeout)
-                        definition = replace(definition, admission=self.definition.admission)
+                        definition = replace(definition, is_outside=self.definition.is_outside)
                         self._attempt = connect(definition, self._log, self._context, process)
                         async with self._attempt as live:
                             is_connected = True

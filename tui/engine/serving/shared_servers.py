@@ -538,6 +538,4 @@ def _texts(result: ToolResult) -> list[str]:
 
 def _cleaned(value: JsonObject) -> dict[str, Any]:
     """Return JSON without control characters in its texts; names of members are unchanged."""
-    clean = partial(sanitize, limit=sys.maxsize)
-    texts = mapped(writable(value), lambda one: clean(one) if isinstance(one, str) else one)
-    return as_object(texts)
+    return as_object(mapped(writable(value), str, partial(sanitize, limit=sys.maxsize)))

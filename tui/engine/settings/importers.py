@@ -192,7 +192,7 @@ class Translation:
         kept = {key: value for key, value in raw.items() if key in _KEPT and value is not None}
         if isinstance(kept.get("command"), str) and kept.get("type") == "stdio":
             del kept["type"]
-        filled: dict[str, Any] = mapped(kept, self._filled)
+        filled: dict[str, Any] = mapped(kept, str, self._filled)
         return filled
 
     def _name_left_out(self, raw: Mapping[str, Any]) -> None:
@@ -205,10 +205,8 @@ class Translation:
         if left := ", ".join(sorted(map(str, raw.keys() - known))):
             self._warn(f"Not imported: {left}.")
 
-    def _filled(self, value: object) -> object:
+    def _filled(self, value: str) -> str:
         """Write the client's references in a text as ours."""
-        if not isinstance(value, str):
-            return value
         if self.client == "opencode":
             value = re.sub(r"\{(?=(?:env|file):)", "${", value)
         return _REFERENCE.sub(self._reference, value)
@@ -303,14 +301,14 @@ def withheld(entry: Mapping[str, Any], names: Set[str]) -> dict[str, Any]:
     Their defaults count; a text that needs one of them is left empty, whatever else is in it.
     """
 
-    def without(text: object) -> object:
-        if not isinstance(text, str) or names.isdisjoint(wanted := asked(text)):
+    def without(text: str) -> str:
+        if names.isdisjoint(wanted := asked(text)):
             return text
         kept = dict.fromkeys({*wanted, *HARMLESS} - names, "")
         filled = Expansion(kept, kept).text(text)
         return filled if kept.keys() >= {*asked(filled)} else ""  # a default may ask for more
 
-    return dict(mapped(entry, without))
+    return dict(mapped(entry, str, without))
 
 
 class Candidate(Frozen):

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 from urllib.parse import urlsplit
 
-from tui.engine.definitions.programs import is_within
+from tui.engine.definitions.programs import FETCHERS, FETCHING, is_within
 from tui.engine.logs.redaction import is_secret_name
 from tui.model.input.addresses import is_loopback
 from tui.model.input.arguments import spelled
@@ -39,11 +39,8 @@ _LOADER_PREFIXES: Final = (
     *("LD_", "DYLD_", "NPM_CONFIG_", "PIP_", "GIT_CONFIG", "BASH_FUNC_"),
     *("LUA_", "GEM_", "OPENSSL_"),
 )
-_RUNNERS: Final = frozenset({"npx", "bunx", "uvx", "pnpx"})
-_RUNNER_WORDS: Final = frozenset(
-    {("pipx", "run"), ("uv", "run"), ("uv", "tool"), ("npm", "exec"), ("npm", "x")}
-    | {("pnpm", "dlx"), ("yarn", "dlx"), ("bun", "x"), ("deno", "run")}
-)
+_RUNNERS: Final = FETCHERS - {"pipx"}
+_RUNNER_WORDS: Final = FETCHING | {("pipx", "run")}
 _FILE_RUNNERS: Final = frozenset({("uv", "run"), ("deno", "run")})
 _CONTAINER_SWITCHES: Final = frozenset(
     {"-i", "-t", "-it", "-ti", "-d", "-P", "--rm", "--init", "--privileged", "--interactive"}

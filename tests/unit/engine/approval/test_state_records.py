@@ -12,7 +12,6 @@ import pytest
 from tests.support.definitions import altered, define_server
 from tui.engine.approval.grants import Grant, GrantBook, GrantNote, read_all, write_all
 from tui.engine.approval.tool_review import Pin, PinStore
-from tui.engine.definitions.admission import Starts, Where
 from tui.engine.definitions.fingerprint import server_fingerprint
 from tui.engine.files.state_file import StateFile
 from tui.engine.settings.project import ProjectOffer, ProjectRules
@@ -211,7 +210,7 @@ def test_what_was_allowed_before_named_files_were_left_out_goes_on_counting() ->
         written=written,
     )
     assert server_fingerprint(own, b"salt").startswith("0fdb6be272d6f6e6f2de74ad6c")
-    outside = replace(own, admission=Starts(Where.OUTSIDE))
+    outside = replace(own, is_outside=True)
     assert server_fingerprint(outside, b"salt") == server_fingerprint(own, b"salt")
     theirs, folder = altered(own, origin=Origin.PROJECT), ("/clone", 1, 2, 3)
     assert server_fingerprint(theirs, b"salt", folder).startswith("d4e8f828c64951e4fdbe32c4")

@@ -12,7 +12,6 @@ from tests.support.definitions import altered
 from tests.support.waiting import PATIENCE
 from tests.unit.engine.mcp.staging import Pretended, definition
 from tests.unit.engine.mcp.support import eventually, permit, running
-from tui.engine.definitions.admission import Starts, Where
 from tui.engine.definitions.definition import ServerDefinition
 from tui.engine.mcp.catalog.offered_tool import ToolCallError
 from tui.engine.mcp.session.features import Features
@@ -20,7 +19,6 @@ from tui.engine.mcp.supervisor import Connect
 from tui.model.servers import ServerStatus as S
 
 ONE = definition()
-OUTSIDE = Starts(Where.OUTSIDE)
 TWO, THREE = altered(ONE, command="two"), altered(ONE, command="three")
 
 
@@ -70,7 +68,7 @@ async def test_a_server_that_moves_while_it_starts_is_connected_to_as_it_runs_th
         may_go_on.wait(PATIENCE)
         return connections.connect
 
-    inside, outside = replace(ONE, admission=Starts()), replace(ONE, admission=OUTSIDE)
+    inside, outside = ONE, replace(ONE, is_outside=True)
     for first, then in ((outside, inside), (inside, outside)):
         async with running(first, import_connect=load) as (manager, watcher):
             await eventually(lambda: not manager._supervisors[ONE.id].is_launching)

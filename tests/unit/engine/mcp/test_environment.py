@@ -122,8 +122,9 @@ def test_the_variables_of_the_entry_win_and_are_not_judged() -> None:
 
 def test_a_program_is_looked_up_in_the_servers_own_path_or_folder(tmp_path: Path) -> None:
     tool = program(tmp_path / "tool")
-    assert launch.resolve_program("tool", {"PATH": str(tmp_path)}, Path("/")) == str(tool)
-    assert launch.resolve_program("./tool", {"PATH": ""}, tmp_path) == str(tool)
+    named, placed = (altered(SERVER, command=command) for command in ("tool", "./tool"))
+    assert launch.own_program(named, {"PATH": str(tmp_path)}, Path("/")) == str(tool)
+    assert launch.own_program(placed, {"PATH": ""}, tmp_path) == str(tool)
 
 
 def test_a_program_that_cannot_run_is_explained(tmp_path: Path) -> None:
@@ -148,8 +149,9 @@ def test_a_program_that_cannot_run_is_explained(tmp_path: Path) -> None:
         ("x\0y", "command not found", "Install it"),
         ("x" * 5_000, "command not found", "Install it"),
     ]:
+        server = altered(SERVER, command=command)
         with row(command), pytest.raises(ServerError) as caught:
-            launch.resolve_program(command, {"PATH": str(tmp_path)}, tmp_path)
+            launch.own_program(server, {"PATH": str(tmp_path)}, tmp_path)
         assert caught.value.reason == f"{reason}: {command}"
         assert advice in caught.value.advice
         assert caught.value.permanent

@@ -17,7 +17,6 @@ from tests.support.definitions import define_server
 from tests.support.rows import row
 from tests.unit.engine.mcp.support import eventually, is_alive
 from tui.engine.definitions import bubblewrap
-from tui.engine.definitions.admission import Starts, Where
 from tui.engine.definitions.definition import Sandbox, ServerDefinition
 from tui.engine.files.paths import cache_dir
 from tui.engine.mcp.context import ClientContext
@@ -170,7 +169,7 @@ async def test_outside_a_trusted_folder_that_is_not_there(box: Box, tmp_path: Pa
     seen = await box.look(
         "os.listdir()",
         f"os.listdir({str(box.folder)!r})",
-        admission=Starts(Where.OUTSIDE),
+        is_outside=True,
         cwd=own,
         sandbox=Sandbox((own,)),
     )

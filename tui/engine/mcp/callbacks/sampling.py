@@ -176,7 +176,8 @@ def _message(
         match block:
             case types.ToolUseContent():
                 calls[block.id] = name = spelled.get(block.name, "unknown")
-                call_id, arguments = sanitize_line(block.id, MAX_CALL_ID), _sanitized(block.input)
+                call_id = sanitize_line(block.id, MAX_CALL_ID)
+                arguments = mapped(block.input, str, sanitize, sanitize)
                 parts.append({"functionCall": {"id": call_id, "name": name, "args": arguments}})
                 lines.append(shown_call(FunctionCall(block.name, block.input)))
             case types.ToolResultContent():
@@ -218,11 +219,6 @@ def shown_call(call: FunctionCall) -> str:
     """Show a tool call in one line; if it exceeds `MAX_PROMPT`, so does the line."""
     arguments = sanitize(json.dumps(call.arguments, ensure_ascii=False), MAX_PROMPT)
     return clip(f"[call of {sanitize_line(call.name, 128)}] {arguments}", MAX_PROMPT + 1)
-
-
-def _sanitized(value: object) -> Any:  # noqa: ANN401 - any JSON
-    """Sanitize all text in a JSON value, including names."""
-    return mapped(value, lambda one: sanitize(one) if isinstance(one, str) else one, sanitize)
 
 
 @dataclass(eq=False, repr=False)

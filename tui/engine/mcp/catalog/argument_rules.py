@@ -228,13 +228,12 @@ def canonical_value(value: object) -> str:
     An absolute path, also in a list or an object, is written with all links and ``..`` resolved,
     so that another way to the same file is the same and a link that was bent elsewhere is not.
     """
-    return exact_text(mapped(value, _resolved))
+    return exact_text(mapped(value, str, _resolved))
 
 
-def _resolved(value: object) -> object:
-    if not isinstance(value, str) or value[:1] != "/" or len(value) > MAX_PATH:
-        return value
-    return value if _ODD.search(value) else real_path(value)
+def _resolved(text: str) -> str:
+    is_path = text[:1] == "/" and len(text) <= MAX_PATH and not _ODD.search(text)
+    return real_path(text) if is_path else text
 
 
 def real_ways(path: str, start: str) -> frozenset[str]:

@@ -95,12 +95,8 @@ def _write(file: StateFile, pins: StateFile | None, raw: RawOffer, info: ServerI
 def _read(found: Mapping[str, Any]) -> KeptCatalog | None:
     """Read the content of a file; nothing if any of it has an odd form."""
     lists: dict[str, Any] = {name: found.get(name) for name in (*_LISTS, _REFUSED)}
-    info = _INFOS.read(mapped(found.get(_INFO), _clean))
+    info = _INFOS.read(mapped(found.get(_INFO), str, partial(sanitize, limit=MAX_TEXT)))
     if info is None or not all(isinstance(one, list) for one in lists.values()):
         return None
     refused = frozenset(map(str, lists.pop(_REFUSED)))
     return RawOffer(**lists, refused_tools=refused), info
-
-
-def _clean(value: object) -> object:
-    return sanitize(value, MAX_TEXT) if isinstance(value, str) else value

@@ -19,7 +19,6 @@ from mcp.client import ClientRequestContext, advertise
 from pydantic import ValidationError
 
 from tui.engine.background import TaskSet, wait_within
-from tui.engine.definitions.admission import Admission
 from tui.engine.definitions.definition import ServerDefinition, shown_target
 from tui.engine.mcp.backoff import Backoff
 from tui.engine.mcp.callbacks.elicitation import Elicitation, required_addresses
@@ -436,10 +435,10 @@ class Connection:
         resources = counted(len(offer.resources), "resource")
         logger.debug("%s: offers %s, %s, %s", definition.id, tools, prompts, resources)
 
-    def move(self, admission: Admission) -> None:
+    def move(self, *, is_outside: bool) -> None:
         """Go by where the server is to run now, with its roots and the program for its headers."""
-        self._definition = replace(self._definition, admission=admission)
-        self._handler.is_outside = self._definition.is_outside
+        self._definition = replace(self._definition, is_outside=is_outside)
+        self._handler.is_outside = is_outside
         if self._commanded is not None:
             self._commanded.definition = self._definition
 

@@ -171,8 +171,8 @@ class Wire:
         text = self._body(noted, noted.head)
         value = _parsed(noted, text)
         if value is not None:  # masked again, as what is dropped may have split a secret
-            said = mapped(value, lambda one: sanitize(one) if type(one) is str else one, sanitize)
-            value = _parsed(noted, self._redactor.redact_json(json.dumps(said)))
+            said = json.dumps(mapped(value, str, sanitize, sanitize))
+            value = _parsed(noted, self._redactor.redact_json(said))
         return FrameBody(self._clean(text), value)
 
     def gave(

@@ -90,28 +90,6 @@ def place_of(folder: Path) -> str:
     return f"{found.device}:{found.inode}"
 
 
-def resolve_program(
-    command: str, environment: Mapping[str, str], folder: Path, avoid: Iterable[Path] = ()
-) -> str:
-    """Find the program of a server in its own environment and folder.
-
-    Args:
-        command: A name to look up, or a path.
-        environment: The server's environment; relative entries of its ``PATH`` are ignored.
-        folder: The base of a relative path.
-        avoid: Folders in which no name is looked up, such as the opened one.
-
-    Returns:
-        The path of an executable file.
-
-    Raises:
-        ServerError: If it does not exist or is not executable.
-    """
-    if (found := find_program(command, environment, folder, avoid)) is None:
-        raise not_found(command, folder)
-    return found
-
-
 def own_program(
     definition: ServerDefinition,
     environment: Mapping[str, str],
@@ -121,15 +99,22 @@ def own_program(
     """Return the program of a user's server: the file that its fingerprint covers.
 
     Permissions for that program must not apply to another one that has appeared under its name.
-    For other arguments and errors see `resolve_program`.
+
+    Args:
+        definition: The server.
+        environment: Its environment; relative entries of its ``PATH`` are ignored.
+        folder: The base of a relative path.
+        avoid: Folders in which no name is looked up, such as the opened one.
 
     Raises:
-        ServerError: If its name now finds another program.
+        ServerError: If its name now finds another program, or none that is executable.
     """
     known = definition.launch.program
     if known and shutil.which(known):
         return known
-    found = resolve_program(definition.launch.command, environment, folder, avoid)
+    command = definition.launch.command
+    if (found := find_program(command, environment, folder, avoid)) is None:
+        raise not_found(command, folder)
     if known:
         reason = f"its program changed from {known} to {found}"
         raise ServerError(reason, "If you expected this change, restart gemdeck.", permanent=True)
