@@ -146,8 +146,9 @@ class Discovery:
         """Ask which authorization servers issue tokens for the server."""
         if self._oauth.authorization_url and self._oauth.token_url:
             return None
-        named = challenge.resource_metadata or None
-        odd = ""
+        named, odd = challenge.resource_metadata or None, ""
+        if named and named[0] == "/" != named[1:2]:  # some leave out their own origin
+            named = _origin(self._server) + named
         for url in build_protected_resource_metadata_discovery_urls(named, self._server):
             answer = await self._fetch(url, "resource metadata address")
             if answer.status != 200:

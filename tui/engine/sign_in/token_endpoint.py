@@ -312,7 +312,7 @@ def _refusal(status: int, code: str, said: str) -> AuthError:
 
 def _with_token(record: SignInRecord, content: Mapping[str, Any], kind: str) -> SignInRecord:
     """Return the record with the token of an answer; what is left out stays as it was."""
-    if str(content.get("token_type") or kind).lower() != kind:
+    if str(content.get("token_type") or kind).strip().lower() != kind:
         raise AuthError("got a token of an unknown type; only bearer tokens are supported")
     token = checked_token(content.get("access_token"))
     refresh_token, scope = content.get("refresh_token"), content.get("scope")

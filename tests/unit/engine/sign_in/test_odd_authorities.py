@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from tests.servers.authority import Form, GuardedServer
-from tests.servers.web import answer, free_port
+from tests.servers.web import Exchange, answer, free_port
 from tests.support.definitions import altered
 from tests.support.leaks import FIXTURE_SECRET
 from tests.support.rows import row
@@ -284,7 +284,8 @@ async def test_odd_members_of_a_registration_do_not_matter() -> None:
         ({"client_id_issued_at": "now", "contacts": {}, "client_uri": ""}, ""),
         ({**secret, "client_secret_expires_at": "never"}, ""),
         ({"client_id": ""}, "did not register gemdeck .HTTP 201, no client_id"),
-        ({"client_id": 5, **secret}, "did not register gemdeck .HTTP 201, no client_id"),
+        ({"client_id": [5], **secret}, "did not register gemdeck .HTTP 201, no client_id"),
+        ({"client_id": True}, "did not register gemdeck .HTTP 201, no client_id"),
         ({"token_endpoint_auth_method": "private_key_jwt"}, "in an unusable way"),
         ({"token_endpoint_auth_method": "client_secret_post"}, "in an unusable way"),
         ({"client_secret": [FIXTURE_SECRET]}, "in an unusable way"),
@@ -394,6 +395,16 @@ def marks_bytes(server: GuardedServer) -> None:
     server.authority.on[METADATA] = answer(200, body)
 
 
+def numbers_clients(server: GuardedServer) -> None:
+    """Give clients a number as their id."""
+
+    async def register(exchange: Exchange) -> None:
+        server.authority.clients["1"] = json.loads(exchange.request.body)
+        await exchange.json({"client_id": 1}, 201)
+
+    server.authority.on["/register"] = register
+
+
 def grants(server: GuardedServer, **more: object) -> None:
     """Give tokens with these members."""
     server.authority.grants = more
@@ -406,7 +417,8 @@ def grants(server: GuardedServer, **more: object) -> None:
         lambda server: has_others(server, f"{server.origin}/nothing"),
         lambda server: has_others(server, f"http://127.0.0.1:{free_port()}"),
         marks_bytes,
-        *(partial(grants, token_type=kind) for kind in ("", "BEARER")),
+        *(partial(grants, token_type=kind) for kind in ("", "BEARER", "bearer ")),
+        numbers_clients,
     ],
 )
 async def test_what_does_not_matter_keeps_nobody_out(
