@@ -195,7 +195,7 @@ async def test_members_of_metadata_that_do_not_matter_may_be_odd(
         web.documents[METADATA][1].update({name: 5, "op_tos_uri": ""})
         with row(name), pytest.raises(AuthError, match=f"its {name} is missing or not valid"):
             await web.find()
-    for name, value in (("resource", 5), ("authorization_servers", "https://as.example")):
+    for name, value in (("resource", 5), ("authorization_servers", {"a": "https://as.example"})):
         web = Web(monkeypatch)
         web.documents[RESOURCE][1][name] = value
         with (

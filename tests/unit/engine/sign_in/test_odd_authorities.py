@@ -346,6 +346,18 @@ async def test_tokens_come_as_a_form_and_errors_with_any_status() -> None:
         assert type(caught.value) is kind
 
 
+async def test_a_failure_that_passes_is_shown_with_its_words_and_costs_no_sign_in() -> None:
+    for status, body, words in (
+        (400, {"error": "temporarily_unavailable", "error_description": "Back at 5."}, "Back at 5"),
+        *((400, {"error": code}, code) for code in ("server_error", "slow_down")),
+        (503, {"message": "Maintenance."}, "HTTP 503, Maintenance"),
+    ):
+        send = answering((status, json.dumps(body).encode()))
+        with row(body), pytest.raises(AuthError, match=f"failed .*{words}") as caught:
+            await token_endpoint.refresh(send, CLIENT)
+        assert caught.value.is_transient
+
+
 async def test_what_a_refusal_quotes_of_the_request_is_masked() -> None:
     _, headers = token_endpoint.authenticated(CLIENT, {})
     form = {"grant_type": "x", "code": f"{FIXTURE_SECRET}code", "assertion": f"{FIXTURE_SECRET}jwt"}
@@ -389,6 +401,12 @@ def has_others(server: GuardedServer, *others: str) -> None:
     server.resource = {"authorization_servers": [*others, server.authority.issuer]}
 
 
+def writes_no_lists(server: GuardedServer) -> None:
+    """Write texts in place of lists of one."""
+    server.resource = {"authorization_servers": server.authority.issuer}
+    server.authority.metadata = {"code_challenge_methods_supported": "S256"}
+
+
 def marks_bytes(server: GuardedServer) -> None:
     """Begin metadata with a byte order mark."""
     body = b"\xef\xbb\xbf" + json.dumps(server.authority.described()).encode()
@@ -418,7 +436,7 @@ def grants(server: GuardedServer, **more: object) -> None:
         lambda server: has_others(server, f"http://127.0.0.1:{free_port()}"),
         marks_bytes,
         *(partial(grants, token_type=kind) for kind in ("", "BEARER", "bearer ")),
-        numbers_clients,
+        *(numbers_clients, writes_no_lists),
     ],
 )
 async def test_what_does_not_matter_keeps_nobody_out(

@@ -312,6 +312,8 @@ class StreamableHttp:
                     await self._transport.end(fault.error)
                     return
                 if not (fault.is_cut or fault.is_gone or fault.status >= 500):
+                    words = "ended its stream before its response and did not resume it"
+                    fault.error.reason = f"{words}: it {fault.error.reason}"
                     raise ExchangeError(fault.error, Outcome.UNKNOWN) from fault
             attempts = 0 if position.event_id != before else attempts + 1
         raise cut_error().quoting(self._words_of(position))
