@@ -33,7 +33,7 @@ SIGN_IN_KEYS: Final = ("oauth", "authProviderType", "targetAudience", "targetSer
 
 _RUN_KEYS: Final = frozenset(
     {"command", "args", "env", "cwd", "url", "httpUrl", "headers", "type", "transportType"}
-    | {"headersCommand", "tls", "timeout", "includeTools", "excludeTools", "disabled"}
+    | {"headersCommand", "tls", "timeout", "includeTools", "excludeTools", "disabled", "enabled"}
     | {"sandbox"}
     | {*SIGN_IN_KEYS}
 )

@@ -87,7 +87,7 @@ def write_result(folder: Path, run: ToolRun, *, as_json: bool) -> Path:
     return write_new(folder, f"result-{name}".strip("-"), ending, text.encode("utf-8", "replace"))
 
 
-def joined_contents(contents: Iterable[Mapping[str, str]]) -> bytes:
+def joined_contents(contents: Iterable[Mapping[str, str]] | None) -> bytes:
     """Join the contents of a resource as its server wrote them: texts as UTF-8, blobs decoded.
 
     Raises:
@@ -98,7 +98,7 @@ def joined_contents(contents: Iterable[Mapping[str, str]]) -> bytes:
             one["text"].encode("utf-8", "replace")
             if "text" in one
             else base64.b64decode("".join(one["blob"].split()), validate=True)
-            for one in contents
+            for one in contents or ()
         )
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError("no contents of a resource") from error

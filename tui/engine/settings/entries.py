@@ -61,6 +61,14 @@ _NO_OBJECT: Final = frozenset({"dict_type", "model_type"})
 """Errors of a value that must be an object; gemini-cli goes on without it."""
 
 KNOWN: Final = known_keys(ServerSettings)
+SWITCHES: Final = {"disabled": "false", "enabled": "true"}
+"""Keys by which other clients turn a server off, unless they have this value."""
+RENAMED: Final = {
+    **{"serverUrl": "url", "transport": "type", "disabledTools": "excludeTools"},
+    "environment": "env",  # opencode
+    **{"cmd": "command", "uri": "url", "envs": "env", "available_tools": "includeTools"},  # goose
+}
+"""Keys that clients spell otherwise, and ours."""
 KNOWN_OAUTH: Final = known_keys(OAuthSettings)
 _GRANTS: Final = frozenset(
     {"alwaysAllow", "alwaysAllowed", "autoApprove", "autoApproved", "autoAllow", "allowedTools"}
@@ -211,6 +219,7 @@ def words_on(key: str, known: frozenset[str]) -> str:
     if key in _GRANTS:
         return "has no effect; use gemdeck.alwaysAllow, or choose `always` when asked"
     near = difflib.get_close_matches(key[:MAX_NAME], known, n=1, cutoff=0.75)
+    near = [RENAMED[key]] if RENAMED.get(key) in known else near
     return f"unknown key, ignored; did you mean {near[0]}?" if near else "unknown key, ignored"
 
 
@@ -333,8 +342,8 @@ class ServerReader:
             definition = replace(definition, launch=launch, secrets=secrets)
         if entry.project:
             definition = replace(definition, trust=False)
-        value = raw.get("disabled")  # as other clients write it; when unclear, it counts
-        if value is not None and str(value).strip().lower() != "false":
+        said = ((raw[key], plain) for key, plain in SWITCHES.items() if raw.get(key) is not None)
+        if any(str(value).strip().lower() != plain for value, plain in said):
             advice = f"Enable it here for now, or remove the key in {source.file}."
             reason = "Disabled: turned off in its settings entry."
             return definition.held(ServerStatus.DISABLED, reason, advice, may_enable=True)
@@ -413,13 +422,14 @@ class ServerReader:
 
     def _report_unknown(self, entry: RawEntry, raw: Mapping[str, Any]) -> None:
         """Report unknown keys, such as those of other clients."""
-        for key in [key for key in raw if key not in KNOWN | {"disabled"}][:MAX_ENTRY_PROBLEMS]:
+        for key in [key for key in raw if key not in {*KNOWN, *SWITCHES}][:MAX_ENTRY_PROBLEMS]:
             self._note(entry, words_on(key, KNOWN), key)
         signs_in = as_object(raw.get("oauth"))
         for key in [key for key in signs_in if key not in KNOWN_OAUTH][:MAX_ENTRY_PROBLEMS]:
             self._note(entry, words_on(key, KNOWN_OAUTH), "oauth", key)
-        if not isinstance(raw.get("disabled", False), bool | str):
-            self._note(entry, "must be true or false", "disabled")
+        for key in SWITCHES:
+            if not isinstance(raw.get(key, False), bool | str):
+                self._note(entry, "must be true or false", key)
         if isinstance(args := raw.get("args"), str) and len(args.split()) > 1:
             self._note(entry, "is a single argument; to pass several, write a list", "args")
 

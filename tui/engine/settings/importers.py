@@ -22,7 +22,7 @@ from pydantic import ValidationError
 from tui.engine.definitions.expansion import Expansion, references_in, secret_names
 from tui.engine.files.atomic import read_text
 from tui.engine.files.paths import shown_path
-from tui.engine.settings.entries import is_gemdeck, known_part, salvaged, server_id
+from tui.engine.settings.entries import RENAMED, is_gemdeck, known_part, salvaged, server_id
 from tui.engine.settings.sources.document import (
     BadDocumentError,
     dotted,
@@ -138,14 +138,6 @@ LITERAL: Final = frozenset({"claude-desktop", "windsurf", "zed", "codex", "openc
 """Clients that do not fill in ``$NAME``."""
 
 
-_RENAMED: Final = {
-    **{"serverUrl": "url", "transport": "type", "disabledTools": "excludeTools"},
-    "environment": "env",  # opencode
-    **{"cmd": "command", "uri": "url", "envs": "env", "available_tools": "includeTools"},  # goose
-}
-"""Keys that clients spell otherwise, and ours."""
-
-
 @dataclass(slots=True)
 class Translation:
     """One entry on its way.
@@ -163,7 +155,7 @@ class Translation:
     def entry(self, raw: Mapping[str, Any]) -> dict[str, Any]:
         """Return our entry; empty if it does not say how to reach the server."""
         raw = {**raw, **as_object(raw.get("config"))} if self.client == "goose" else raw
-        raw = {_RENAMED.get(key, key): value for key, value in raw.items()}
+        raw = {RENAMED.get(key, key): value for key, value in raw.items()}
         if self.client in LITERAL and (names := references_in(dict(raw))):
             words = f"{self.client} leaves ${', $'.join(names)} as it is; gemdeck expands it."
             self._warn(words)

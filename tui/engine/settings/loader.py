@@ -60,6 +60,7 @@ from tui.engine.settings.sources.source import (
     read_variables,
     user_variables,
 )
+from tui.model.bounded_json import as_object
 from tui.model.frozen import Frozen
 from tui.model.servers import Origin, ServerId, ServerStatus, StartMode
 from tui.model.settings import (
@@ -88,6 +89,7 @@ _UNKNOWN: Final = Installation()
 _SECTIONS: Final = ("mcpServers", "gemdeck")
 _ELSEWHERE: Final = {key: ["mcpServers"] for key in ("servers", "context_servers")}
 """What other clients call them."""
+_ENTRY_KEYS: Final = ("command", "url", "httpUrl")
 _GONE: Final = {"developedServers": "has no effect: gemdeck no longer watches the code of servers"}
 _DISABLED: Final = ServerStatus.DISABLED
 _MODEL_ALIASES: Final = ("auto", "pro", "flash", "flash-lite")
@@ -122,8 +124,10 @@ def read_gemdeck(
     known = known_keys(GemdeckSettings)
     for source in sources:
         foreign = foreign.model_copy(update=_gemini_cli_model(source, environ))
-        for key in list(source.content)[:MAX_UNKNOWN]:
+        for key, value in list(source.content.items())[:MAX_UNKNOWN]:
             near = difflib.get_close_matches(key[:MAX_NAME], _SECTIONS, n=1, cutoff=0.8)
+            if any(isinstance(as_object(value).get(one), str) for one in _ENTRY_KEYS):
+                near = [f"mcpServers.{key}"]  # an entry without the section around it
             if key not in _SECTIONS and (near := _ELSEWHERE.get(key) or near):
                 source.note((key,), f"unknown key, ignored; did you mean {near[0]}?")
         raw = source.section("gemdeck")

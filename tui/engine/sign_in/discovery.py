@@ -51,6 +51,7 @@ _OF_AUTHORIZATION: Final = frozenset(
     {"issuer", "authorization_endpoint", "token_endpoint", "registration_endpoint"}
 )
 """Members of metadata without which, or with others, there is no sign-in."""
+_LISTS: Final = frozenset({"authorization_servers", "code_challenge_methods_supported"})
 
 _HEADERS: Final = {"accept": "application/json", "mcp-protocol-version": LATEST_PROTOCOL_VERSION}
 _PAGE: Final = "authorization endpoint"
@@ -146,8 +147,9 @@ class Discovery:
         """Ask which authorization servers issue tokens for the server."""
         if self._oauth.authorization_url and self._oauth.token_url:
             return None
-        named = challenge.resource_metadata or None
-        odd = ""
+        named, odd = challenge.resource_metadata or None, ""
+        if named and named[0] == "/" != named[1:2]:  # some leave out their own origin
+            named = _origin(self._server) + named
         for url in build_protected_resource_metadata_discovery_urls(named, self._server):
             answer = await self._fetch(url, "resource metadata address")
             if answer.status != 200:
@@ -322,6 +324,8 @@ def _read(kind: type[M], body: bytes, needed: frozenset[str], usual: dict[str, A
         raise _OddDocumentError(page) from None
     said = {key: it for key, it in content.items() if it or (it != "" and key not in usual)}
     content = {**usual, **said}
+    for key in _LISTS & content.keys():  # some write the only one as a text
+        content[key] = [content[key]] if isinstance(content[key], str) else content[key]
     for _ in range(2):
         try:
             return kind.model_validate(content)

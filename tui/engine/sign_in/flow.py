@@ -261,7 +261,8 @@ class SignInFlow:
             answer = await self._ask_to_register(place, wanted)
             found = content_of(answer)
         client_id, secret = found.get("client_id"), found.get("client_secret") or ""
-        if answer.status not in {200, 201} or not client_id or not isinstance(client_id, str):
+        client_id = str(client_id) if type(client_id) in {int, str} else ""
+        if answer.status not in {200, 201} or not client_id:
             said = words_of(answer.body) if answer.status not in {200, 201} else "no client_id"
             said = f"HTTP {answer.status}{said and ', '}{said}"
             words = f"has an authorization server that did not register gemdeck ({said})"

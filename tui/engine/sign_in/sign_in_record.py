@@ -48,7 +48,7 @@ def read_challenge(status: int, headers: Iterable[str]) -> Challenge:
     """Read the challenge in all ``WWW-Authenticate`` headers; the first of each name counts."""
     found: dict[str, str] = {}
     for name, quoted, bare in _PARAMETER.findall(", ".join(headers)[:MAX_CHALLENGE]):
-        found.setdefault(name.lower(), quoted or bare)
+        found.setdefault(name.lower(), quoted or bare.strip("'"))
     names = ("resource_metadata", "scope", "error")
     return Challenge(status, *(found.get(name, "") for name in names))
 

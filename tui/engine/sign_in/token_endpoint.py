@@ -63,6 +63,9 @@ _SECRET_FIELDS: Final = frozenset(
 _FORM: Final = "application/x-www-form-urlencoded"
 _TOKEN: Final = re.compile(r"[\x21-\x7e]+")
 _SCOPE: Final = re.compile(r"[\x20-\x7e]+")
+_PASSING: Final = frozenset({"temporarily_unavailable", "server_error", "slow_down"})
+"""Errors of a server that may be well again soon, which some send with status 400."""
+
 _REJECTED: Final = frozenset(
     {
         *("invalid_grant", "invalid_client", "unauthorized_client", "unsupported_grant_type"),
@@ -297,8 +300,9 @@ def about_resource(code: str, words: str) -> type[AuthError] | None:
 
 def _refusal(status: int, code: str, said: str) -> AuthError:
     """Return the error of a refused request; `said` is what the server says of it."""
-    if status >= 500 or status == 429:
-        reason = f"got no token: the authorization server failed (HTTP {status})"
+    if status >= 500 or status == 429 or (status == 400 and code in _PASSING):
+        words = ", ".join(filter(None, (f"HTTP {status}", said)))
+        reason = f"got no token: the authorization server failed ({words})"
         return AuthError(reason, LATER, is_transient=True)
     reason = f"got no token: the authorization server refused ({said or f'HTTP {status}'})"
     if (kind := about_resource(code, said)) is not None:
@@ -312,7 +316,7 @@ def _refusal(status: int, code: str, said: str) -> AuthError:
 
 def _with_token(record: SignInRecord, content: Mapping[str, Any], kind: str) -> SignInRecord:
     """Return the record with the token of an answer; what is left out stays as it was."""
-    if str(content.get("token_type") or kind).lower() != kind:
+    if str(content.get("token_type") or kind).strip().lower() != kind:
         raise AuthError("got a token of an unknown type; only bearer tokens are supported")
     token = checked_token(content.get("access_token"))
     refresh_token, scope = content.get("refresh_token"), content.get("scope")

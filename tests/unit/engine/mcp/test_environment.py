@@ -143,6 +143,7 @@ def test_a_program_that_cannot_run_is_explained(tmp_path: Path) -> None:
         ("./tool --now", "command not found", "arguments into `args`"),
         ('"/bin/sh" -c true', "command not found", "Remove the quotes"),
         ("'sh'", "command not found", "Remove the quotes"),
+        ("/bin/sh ", "command not found", "Remove the blanks around it"),
         ("~/bin/tool", "command not found", "the full path: ~ is not expanded"),
         ("C:\\nodejs\\npx.cmd", "command not found", "a Windows command"),
         *((name, "command not found", "a Windows command") for name in ("npx.CMD", "cmd", "x.exe")),

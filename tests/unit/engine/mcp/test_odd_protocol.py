@@ -40,7 +40,9 @@ def refusing(code: int, words: str) -> Handler:
 
 
 @pytest.mark.parametrize("words", ["Not on your plan", "Connection closed"])
-@pytest.mark.parametrize(("code", "shown"), [(-32000, -32000), (SERVERS_CLOSED, -32603)])
+@pytest.mark.parametrize(
+    ("code", "shown"), [(-32000, -32000), (-32042, -32042), (SERVERS_CLOSED, -32603)]
+)
 async def test_an_error_of_the_servers_own_is_its_words(code: int, shown: int, words: str) -> None:
     methods = ("prompts/list", "resources/list", "resources/templates/list", "resources/read")
     own = dict.fromkeys((*methods, "prompts/get", "tools/call", "x/y"), refusing(code, words))
@@ -249,6 +251,12 @@ async def test_what_a_prompt_and_a_resource_say_is_read_whatever_its_form() -> N
             result = types.ReadResourceResult.model_validate(raw)
             read = convert_resource(WEB, "a://1", result)
             assert "the needle" in read.content.text
+    raw = repair_contents({"messages": "the needle", "contents": "the needle"}, {"uri": "a://1"})
+    assert (raw["messages"][0]["content"], raw["contents"][0]["text"]) == (needle, "the needle")
+    assert repair_contents({"messages": None, "contents": None}, {}) == {
+        "messages": [],
+        "contents": [],
+    }
 
 
 def test_a_blob_in_any_base64_reaches_the_model() -> None:
@@ -262,6 +270,7 @@ def test_a_blob_in_any_base64_reaches_the_model() -> None:
 
 
 def test_contents_of_another_form_are_no_file() -> None:
+    assert joined_contents(None) == b"", "as some write an empty list"
     odd: tuple[Any, ...] = ([{"json": {}}], {"a": "b"}, ["a"], [{"blob": 5}], [{"text": 5}], [None])
     for contents in odd:
         with row(contents), pytest.raises(ValueError, match="no contents"):

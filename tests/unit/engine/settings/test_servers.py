@@ -272,11 +272,13 @@ def test_the_path_of_a_file_with_a_secret_or_certificate_is_whole(machine: Machi
 
 
 def test_a_misspelt_key_is_named_with_its_likely_meaning(machine: Machine) -> None:
-    server = machine.server(command="x", includeTool=["a"], bogus=1, oauth={"clientID": "x"})
+    odd: dict[str, object] = {"includeTool": ["a"], "bogus": 1, "serverUrl": "https://h/mcp"}
+    server = machine.server(command="x", **odd, oauth={"clientID": "x"})
     assert server.withheld is None
     found = {problem.key: problem.message for problem in machine.load().problems}
     assert found["mcpServers.it.includeTool"].endswith("did you mean includeTools?")
     assert found["mcpServers.it.bogus"] == "unknown key, ignored"
+    assert found["mcpServers.it.serverUrl"].endswith("did you mean url?")
     assert found["mcpServers.it.oauth.clientID"].endswith("did you mean clientId?")
 
 
@@ -288,12 +290,14 @@ def test_a_misspelt_key_is_named_with_its_likely_meaning(machine: Machine) -> No
             for key in ("servers", "context_servers", "mcp_servers", "mcpserver")
         ],
         ("gemdek", "gemdeck"),
+        ("it", "mcpServers.it"),
     ],
 )
 def test_sections_of_other_clients_and_misspelt_ones_are_named(
     machine: Machine, key: str, meant: str
 ) -> None:
-    machine.write("user", {key: {"it": {"command": "x"}}, "mcp": {}, "general": {}})
+    content = {"command": "x"} if key == "it" else {"it": {"command": "x"}}
+    machine.write("user", {key: content, "mcp": {}, "general": {"command": 1}})
     [problem] = machine.load().problems
     assert problem.key == key
     assert problem.message == f"unknown key, ignored; did you mean {meant}?"
@@ -305,9 +309,19 @@ def test_python_names_of_keys_are_not_keys(machine: Machine) -> None:
     assert not server.exclude_tools
 
 
-@pytest.mark.parametrize("value", [True, "true", "TRUE", 1, "yes"])
-def test_disabled_of_other_clients_is_honoured(machine: Machine, value: object) -> None:
-    server = machine.server(command="x", disabled=value)
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *(("disabled", value) for value in (True, "true", "TRUE", 1, "yes")),
+        *(("enabled", value) for value in (False, "false", "False ", 0, "no")),
+    ],
+)
+def test_a_server_that_other_clients_turn_off_is_not_started(
+    machine: Machine, key: str, value: object
+) -> None:
+    server = machine.server(command="x", **{key: value})
+    odd = [one.message for one in machine.load().problems]
+    assert odd == ([] if isinstance(value, bool | str) else ["must be true or false"])
     assert server.withheld is ServerStatus.DISABLED
     assert server.failure is not None
     assert "turned off in its settings entry" in server.failure.reason
@@ -331,6 +345,9 @@ def test_what_is_not_disabled_loads_and_what_is_disabled_has_to_be_sound(
 ) -> None:
     for value in (False, "false", None):
         assert machine.server(command="x", disabled=value).withheld is None
+    for value in (True, "true", None):
+        assert machine.server(command="x", enabled=value).withheld is None
+    assert machine.server(command="x", enabled=True, disabled=True).withheld
     # enabling a disabled server starts it, so it must be fit to start
     assert machine.server(disabled=True).withheld is ServerStatus.INVALID
 

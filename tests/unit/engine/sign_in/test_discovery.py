@@ -33,7 +33,7 @@ from tui.engine.mcp.transports.http import auth_requests
 from tui.engine.mcp.transports.http.auth_requests import MAX_ANSWER, make_send
 from tui.engine.server_setup.sign_in_commands import SignInCommands
 from tui.engine.sign_in.discovery import Discovery, SignInPlace
-from tui.engine.sign_in.sign_in_record import AuthError, Challenge
+from tui.engine.sign_in.sign_in_record import AuthError, Challenge, read_challenge
 from tui.engine.sign_in.token_endpoint import AuthResponse, checked_endpoint, may_reach
 from tui.model.requests import Reply, ReplyAction
 from tui.model.servers import ServerStatus as S
@@ -64,7 +64,7 @@ class Web:
         self._names = {"mcp": "93.184.216.34", **names}
         monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", self._look_up)
 
-    async def find(self, **settings: object) -> SignInPlace:
+    async def find(self, challenge: Challenge | None = None, **settings: object) -> SignInPlace:
         definition = define(SERVER, sign_in=oauth(**settings))
         real = make_send(definition)
 
@@ -77,7 +77,7 @@ class Web:
             body = content if isinstance(content, bytes) else json.dumps(content).encode()
             return AuthResponse(status, body)
 
-        return await Discovery(definition, send).find(Challenge())
+        return await Discovery(definition, send).find(challenge or Challenge())
 
     async def _look_up(self, host: str, port: int, **_: object) -> list[tuple[Any, ...]]:
         try:  # as the C library does, which takes 127.1 for an address
@@ -131,6 +131,19 @@ async def test_a_bad_day_is_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> Non
         assert caught.value.is_transient, (url, status)
 
 
+async def test_a_challenge_names_the_metadata_in_odd_forms(monkeypatch: pytest.MonkeyPatch) -> None:
+    for named in ('"/meta"', "/meta", "'https://mcp.example/meta'", '"https://mcp.example/meta"'):
+        web = Web(monkeypatch)
+        web.documents["https://mcp.example/meta"] = web.documents.pop(RESOURCE)
+        challenge = read_challenge(401, [f"Bearer resource_metadata={named}"])
+        with row(named):
+            assert (await web.find(challenge)).issuer == "https://as.example"
+    for named in ("//evil.test/meta", "//[", "meta"):
+        web = Web(monkeypatch)
+        with row(named), pytest.raises(AuthError):
+            await web.find(Challenge(resource_metadata=named))
+
+
 PAGE: Final = (200, b"<!doctype html><title>Our app</title>")
 ROOT: Final = "https://mcp.example/.well-known/oauth-protected-resource"
 OPENID: Final = "https://as.example/.well-known/openid-configuration"
@@ -182,7 +195,7 @@ async def test_members_of_metadata_that_do_not_matter_may_be_odd(
         web.documents[METADATA][1].update({name: 5, "op_tos_uri": ""})
         with row(name), pytest.raises(AuthError, match=f"its {name} is missing or not valid"):
             await web.find()
-    for name, value in (("resource", 5), ("authorization_servers", "https://as.example")):
+    for name, value in (("resource", 5), ("authorization_servers", {"a": "https://as.example"})):
         web = Web(monkeypatch)
         web.documents[RESOURCE][1][name] = value
         with (

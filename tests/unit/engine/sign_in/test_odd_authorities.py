@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from tests.servers.authority import Form, GuardedServer
-from tests.servers.web import answer, free_port
+from tests.servers.web import Exchange, answer, free_port
 from tests.support.definitions import altered
 from tests.support.leaks import FIXTURE_SECRET
 from tests.support.rows import row
@@ -284,7 +284,8 @@ async def test_odd_members_of_a_registration_do_not_matter() -> None:
         ({"client_id_issued_at": "now", "contacts": {}, "client_uri": ""}, ""),
         ({**secret, "client_secret_expires_at": "never"}, ""),
         ({"client_id": ""}, "did not register gemdeck .HTTP 201, no client_id"),
-        ({"client_id": 5, **secret}, "did not register gemdeck .HTTP 201, no client_id"),
+        ({"client_id": [5], **secret}, "did not register gemdeck .HTTP 201, no client_id"),
+        ({"client_id": True}, "did not register gemdeck .HTTP 201, no client_id"),
         ({"token_endpoint_auth_method": "private_key_jwt"}, "in an unusable way"),
         ({"token_endpoint_auth_method": "client_secret_post"}, "in an unusable way"),
         ({"client_secret": [FIXTURE_SECRET]}, "in an unusable way"),
@@ -345,6 +346,18 @@ async def test_tokens_come_as_a_form_and_errors_with_any_status() -> None:
         assert type(caught.value) is kind
 
 
+async def test_a_failure_that_passes_is_shown_with_its_words_and_costs_no_sign_in() -> None:
+    for status, body, words in (
+        (400, {"error": "temporarily_unavailable", "error_description": "Back at 5."}, "Back at 5"),
+        *((400, {"error": code}, code) for code in ("server_error", "slow_down")),
+        (503, {"message": "Maintenance."}, "HTTP 503, Maintenance"),
+    ):
+        send = answering((status, json.dumps(body).encode()))
+        with row(body), pytest.raises(AuthError, match=f"failed .*{words}") as caught:
+            await token_endpoint.refresh(send, CLIENT)
+        assert caught.value.is_transient
+
+
 async def test_what_a_refusal_quotes_of_the_request_is_masked() -> None:
     _, headers = token_endpoint.authenticated(CLIENT, {})
     form = {"grant_type": "x", "code": f"{FIXTURE_SECRET}code", "assertion": f"{FIXTURE_SECRET}jwt"}
@@ -388,10 +401,26 @@ def has_others(server: GuardedServer, *others: str) -> None:
     server.resource = {"authorization_servers": [*others, server.authority.issuer]}
 
 
+def writes_no_lists(server: GuardedServer) -> None:
+    """Write texts in place of lists of one."""
+    server.resource = {"authorization_servers": server.authority.issuer}
+    server.authority.metadata = {"code_challenge_methods_supported": "S256"}
+
+
 def marks_bytes(server: GuardedServer) -> None:
     """Begin metadata with a byte order mark."""
     body = b"\xef\xbb\xbf" + json.dumps(server.authority.described()).encode()
     server.authority.on[METADATA] = answer(200, body)
+
+
+def numbers_clients(server: GuardedServer) -> None:
+    """Give clients a number as their id."""
+
+    async def register(exchange: Exchange) -> None:
+        server.authority.clients["1"] = json.loads(exchange.request.body)
+        await exchange.json({"client_id": 1}, 201)
+
+    server.authority.on["/register"] = register
 
 
 def grants(server: GuardedServer, **more: object) -> None:
@@ -406,7 +435,8 @@ def grants(server: GuardedServer, **more: object) -> None:
         lambda server: has_others(server, f"{server.origin}/nothing"),
         lambda server: has_others(server, f"http://127.0.0.1:{free_port()}"),
         marks_bytes,
-        *(partial(grants, token_type=kind) for kind in ("", "BEARER")),
+        *(partial(grants, token_type=kind) for kind in ("", "BEARER", "bearer ")),
+        *(numbers_clients, writes_no_lists),
     ],
 )
 async def test_what_does_not_matter_keeps_nobody_out(

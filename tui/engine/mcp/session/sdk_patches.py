@@ -316,13 +316,15 @@ def repair_contents(raw: JsonObject, params: Mapping[str, Any]) -> JsonObject:
 
     What nobody reads any more only counts: it is empty.
     """
-    if isinstance(messages := raw.get("messages"), list):
+    for key in {"messages", "contents"} & raw.keys():
+        if not isinstance(given := raw[key], list):  # null is how some write an empty list
+            raw = {**raw, key: [] if given is None else [given]}
+    if (messages := raw.get("messages")) is not None:
         said = [one for message in messages for one in _blocks_of(message)]
         blocks = [_readable_block(block) for _, block in said[:MAX_BLOCKS]]
         pairs = zip_longest((role for role, _ in said), blocks, fillvalue=_EMPTY)
         raw = {**raw, "messages": [{"role": role, "content": block} for role, block in pairs]}
-    if isinstance(contents := raw.get("contents"), list | dict):
-        listed = contents if isinstance(contents, list) else [contents]
+    if (listed := raw.get("contents")) is not None:
         uri, rest = params.get("uri"), len(listed) - MAX_BLOCKS
         parts = [_readable_content(one, uri) for one in listed[:MAX_BLOCKS]]
         raw = {**raw, "contents": parts + [{"uri": uri, "text": ""}] * rest}

@@ -398,6 +398,60 @@ async def test_an_answer_is_json_whatever_it_is_called(kind: str) -> None:
         assert watcher.statuses(WEB) == [S.STARTING, S.READY]
 
 
+@pytest.mark.parametrize("coding", ["UTF-8", "none", "binary", "8bit"])
+async def test_a_coding_that_packs_nothing_is_left_alone(coding: str) -> None:
+    async def reply(exchange: Exchange) -> None:
+        content = [{"type": "text", "text": "hi"}]
+        await exchange.result({"content": content}, content_encoding=coding)
+
+    async with answering(reply) as (_, manager, _):
+        assert (await call(manager, "echo")).parts == HI
+
+
+async def test_a_response_counts_also_where_it_is_only_accepted() -> None:
+    async def reply(exchange: Exchange) -> None:
+        request_id, content = exchange.request.message["id"], [{"type": "text", "text": "hi"}]
+        await exchange.give({"id": request_id, "result": {"content": content}}, 202)
+
+    async with answering(reply) as (server, manager, _):
+        assert (await call(manager, "echo")).parts == HI
+        for kind, body in (("", b""), ("text/plain", b"Accepted"), (JSON, b'{"status": "ok"}')):
+            server.on["tools/call"] = answer(202, body, content_type=kind)
+            await refuses("accepted the request but will send no response", manager, "echo")
+
+
+@pytest.mark.parametrize("form", ["event: result\n{}\n\n", "event: Message\n{}\n\n", "{}", "{}\n"])
+async def test_an_event_counts_by_what_is_in_it(form: str) -> None:
+    async def reply(exchange: Exchange) -> None:
+        content = [{"type": "text", "text": "hi"}]
+        message = {"jsonrpc": "2.0", "id": exchange.request.message["id"]}
+        data = json.dumps({**message, "result": {"content": content}})
+        await exchange.respond(200, form.format(f"data: {data}").encode(), content_type=STREAM)
+
+    async with answering(reply) as (_, manager, _):
+        assert (await call(manager, "echo")).parts == HI
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "words"),
+    [
+        (b"event: error\ndata: The disk is full.\n\n", STREAM, "was complete"),
+        (b'event: error\ndata: {"error": "The disk is full."}\n\n', STREAM, "was complete"),
+        (b'{"error": "The disk is full."}', JSON, "does not answer the request"),
+        (b'{"ok": false, "message": "The disk is full."}', JSON, "does not answer the request"),
+        (b"<b>Warning</b>: The disk is full.", JSON, "does not answer the request"),
+        (b"<title>The disk is full.</title>", "text/html", "instead of MCP"),
+        (b"The disk is full.", "text/plain", "instead of MCP"),
+    ],
+)
+async def test_what_is_sent_in_place_of_a_response_is_shown(
+    body: bytes, kind: str, words: str
+) -> None:
+    async with answering(answer(200, body, content_type=kind)) as (server, manager, _):
+        await refuses(f"{words}. Response: .*The disk is full", manager, "echo")
+        assert len(server.calls()) == 1
+
+
 @pytest.mark.parametrize(
     ("status", "after", "method", "times"),
     [

@@ -1,5 +1,8 @@
 """The HTTP+SSE transport of the earliest revision, with servers that keep to it and others."""
 
+import json
+
+import httpx2
 import pytest
 
 from tests.servers.web import Exchange, RawServer, SseServer, answer
@@ -7,6 +10,8 @@ from tests.support.waiting import at_once
 from tests.unit.engine.mcp.network.support import WEB, connected, define, reason
 from tests.unit.engine.mcp.support import HASTY, call, eventually, ready, refuses
 from tui.engine.mcp.catalog.offered_tool import TextPart
+from tui.engine.mcp.transports.http.channels import _resolve
+from tui.engine.mcp.transports.http.http_errors import ExchangeError
 from tui.model.servers import ServerStatus as S
 from tui.model.servers import Transport
 
@@ -33,7 +38,7 @@ async def test_an_endpoint_elsewhere_is_refused_and_nothing_is_sent_there() -> N
         for place in (f"http://localhost:{other.port}/m", f"//localhost:{other.port}/m"):
             async with SseServer(endpoint=place) as server:
                 words = await reason(server.url, Transport.SSE)
-                assert "another origin, localhost" in words
+                assert f"another origin, http://localhost:{other.port}," in words
         assert other.requests == []
 
 
@@ -44,6 +49,76 @@ async def begin_and_end(exchange: Exchange) -> None:
 async def be_silent(exchange: Exchange) -> None:
     await begin_and_end(exchange)
     await exchange.hang()
+
+
+def test_an_endpoint_behind_a_proxy_that_speaks_tls_is_within_the_origin() -> None:
+    for base in ("https://h.test/sse", "https://h.test:8443/sse"):
+        named = httpx2.URL(base).copy_with(scheme="http", path="/m", query=b"s=1")
+        assert str(_resolve(str(named), httpx2.URL(base))) == base.replace("sse", "m?s=1")
+    for place in ("http://h.test:80/m", "http://h.test:8443/m", "http://other.test/m"):
+        with pytest.raises(ExchangeError, match=r"another origin, http://.*"):
+            _resolve(place, httpx2.URL("https://h.test:9/sse"))
+    with pytest.raises(ExchangeError, match=r"another origin, https://h\.test,"):
+        _resolve("https://h.test/m", httpx2.URL("http://h.test/sse"))
+
+
+@pytest.mark.parametrize("early", [b"", b'data: {"jsonrpc": "2.0", "method": "x"}\n\n'])
+@pytest.mark.parametrize("named", [b"", b"event: mcp\n"])
+async def test_a_stream_may_begin_oddly_and_name_its_events(early: bytes, named: bytes) -> None:
+    async def begin(exchange: Exchange) -> None:
+        await begin_and_end(exchange)
+        await exchange.write(early + b"event: endpoint\ndata: /messages\n\n")
+        server.streams.append(exchange)
+        await exchange.hang()
+
+    async def reply(exchange: Exchange) -> None:
+        await exchange.respond(202)
+        content = [{"type": "text", "text": "hi"}]
+        message = {"jsonrpc": "2.0", "id": exchange.request.message["id"]}
+        data = json.dumps({**message, "result": {"content": content}}).encode()
+        await server.streams[0].write(named + b"data: " + data + b"\n\n")
+
+    async with (
+        SseServer(on={"GET": begin, "tools/call": reply}) as server,
+        connected(server.url, Transport.SSE) as (manager, watcher),
+    ):
+        assert (await call(manager, "echo")).parts == HI
+        ignored = "ignored an event before the address for messages"
+        assert any(ignored in line for line in watcher.log(WEB)) is bool(early)
+
+
+async def test_a_response_in_place_of_an_acceptance_is_taken() -> None:
+    async def reply(exchange: Exchange) -> None:
+        await exchange.text("hi" * 9_000)
+
+    async with (
+        SseServer(on={"tools/call": reply}) as server,
+        connected(server.url, Transport.SSE) as (manager, watcher),
+    ):
+        assert (await call(manager, "echo")).parts == (TextPart("hi" * 9_000),)
+        for body in (b'{"status": "ok"}', b"{"):
+            server.on["tools/call"] = answer(500, body, content_type="application/json")
+            await refuses("HTTP 500", manager, "echo")
+        assert watcher.statuses(WEB)[-1] is S.READY
+
+
+async def test_the_words_of_a_server_that_does_not_begin_are_shown() -> None:
+    async def complain(exchange: Exchange) -> None:
+        await begin_and_end(exchange)
+        await exchange.write(b"event: error\ndata: Too many clients.\n\n")
+
+    missing = SseServer(endpoint="/lost?session=secret-session")
+    missing.on |= dict.fromkeys(("server/discover", "initialize"), answer(404, b"No route."))
+    said = b'{"detail": "Use POST."}'
+    for server, words in (
+        (SseServer(on={"GET": complain}), "was complete. Response: Too many clients."),
+        (SseServer(on={"GET": answer(200, said, content_type="application/json")}), "Use POST."),
+        (missing, "/lost, where nothing is (HTTP 404). Response: No route."),
+    ):
+        async with server:
+            found = await reason(server.url, Transport.SSE)
+            assert words in found
+            assert "secret-session" not in found
 
 
 @pytest.mark.parametrize(

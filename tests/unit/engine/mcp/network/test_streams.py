@@ -88,6 +88,11 @@ async def test_an_answer_that_cannot_be_resumed_is_reported_and_not_asked_for_ag
     async with answering(on, sessions=True, retry=HASTY) as (server, manager, _):
         await refuses(r"no longer knows .* is unknown", manager, "echo")
         assert len(server.calls()) == 1
+    on["GET"] = answer(405, b"No resuming.")
+    async with answering(on) as (server, manager, _):
+        words = r"ended its stream .* did not resume it: .* Response: No resuming.* is unknown"
+        await refuses(words, manager, "echo")
+        assert len(server.calls()) == 1
 
 
 async def test_a_result_without_a_type_counts_as_complete() -> None:

@@ -103,17 +103,25 @@ class StreamPosition:
     Attributes:
         event_id: The id of the last event, for ``Last-Event-ID``; empty if there is none.
         retry: Seconds that the server wants us to wait before resuming, or None.
+        last: The content of the last event that has any.
     """
 
     event_id: str = ""
     retry: float | None = None
+    last: str = ""
 
     def note(self, event: httpx2.ServerSentEvent) -> None:
         """Update the position after an event."""
         if 0 < len(event.id) <= MAX_EVENT_ID and event.id.isascii() and event.id.isprintable():
             self.event_id = event.id
+        self.last = event.data or self.last
         if event.retry is not None:
             self.retry = min(max(event.retry / 1000, MIN_RETRY), MAX_RETRY)
+
+
+def message_in(event: httpx2.ServerSentEvent) -> str:
+    """Return what may be a message in an event, as some give their events names of their own."""
+    return event.data if event.event == "message" or event.data[:1] in {"{", "["} else ""
 
 
 class StreamableHttp:
@@ -236,29 +244,29 @@ class StreamableHttp:
             if len(session_id) > MAX_SESSION_ID or not all("!" <= c <= "~" for c in session_id):
                 raise ExchangeError(ServerError("sent an invalid session id"))
             self._session_id = session_id
-        match media_type(response):
-            case _ if response.status_code == 202:
-                error = ServerError("accepted the request but will send no response (HTTP 202)")
-                raise ExchangeError(error, status=202)
-            case "text/event-stream":
-                await self._answer_from_stream(request, response)
-            case kind if "json" in kind or kind in _UNTYPED:
-                body = await read_body(response)
-                if kind in _UNTYPED and body.lstrip()[:1] not in {b"{", b"["}:
-                    raise content_error(response)
-                if not await self._take(body, request.id):
-                    raise ExchangeError(ServerError("sent a response to a different request"))
-            case _:
-                raise content_error(response)
+        kind, is_late = media_type(response), response.status_code == 202
+        if kind == EVENT_STREAM:
+            return await self._answer_from_stream(request, response)
+        fault, body = content_error(response), b""
+        if "json" in kind or (kind in _UNTYPED and not is_late):
+            body = await read_body(response)
+            if kind not in _UNTYPED or body.lstrip()[:1] in {b"{", b"["}:
+                if await self._take(body, request.id):
+                    return None
+                fault.error = ServerError("sent a response that does not answer the request")
+        if is_late:
+            error = ServerError("accepted the request but will send no response (HTTP 202)")
+            raise ExchangeError(error, status=202)
+        raise fault.quoting(self._transport.words_of(body or await read_words(response)))
 
     async def _answer_from_stream(
         self, request: types.JSONRPCRequest, response: httpx2.Response
     ) -> None:
         position = StreamPosition()
-        cut = cut_error(response.status_code)
         try:
             if await self._read_answer(request.id, response, position):
                 return
+            cut = cut_error(response.status_code).quoting(self._words_of(position))
         except ExchangeError as fault:
             if not fault.is_cut:
                 raise
@@ -277,7 +285,7 @@ class StreamableHttp:
         async with aclosing(read_events(response, self._transport.take_lines)) as events:
             async for event in events:
                 position.note(event)
-                data = event.data if event.event == "message" else ""
+                data = message_in(event)
                 if data and await self._take(data.encode(), request_id):
                     break
             else:
@@ -304,9 +312,14 @@ class StreamableHttp:
                     await self._transport.end(fault.error)
                     return
                 if not (fault.is_cut or fault.is_gone or fault.status >= 500):
+                    words = "ended its stream before its response and did not resume it"
+                    fault.error.reason = f"{words}: it {fault.error.reason}"
                     raise ExchangeError(fault.error, Outcome.UNKNOWN) from fault
             attempts = 0 if position.event_id != before else attempts + 1
-        raise cut_error()
+        raise cut_error().quoting(self._words_of(position))
+
+    def _words_of(self, position: StreamPosition) -> str:
+        return self._transport.words_of(position.last.encode())
 
     async def _listen(self) -> None:
         """Keep the stream for messages of the server open, if it offers one."""
@@ -398,6 +411,7 @@ class ServerSentEvents:
     def __init__(self, http: HttpClient, transport: "HttpTransport") -> None:
         self._http, self._transport = http, transport
         self._endpoint: asyncio.Future[httpx2.URL] = asyncio.get_running_loop().create_future()
+        self._was_heard = False
 
     async def open(self, patience: float | None = None) -> None:
         """Open the stream and wait for the endpoint, at most `patience` seconds if that is given.
@@ -424,11 +438,20 @@ class ServerSentEvents:
         endpoint = await self._endpoint
         body = self._transport.encoded(outgoing.message)
         async with self._http.exchange("POST", endpoint, headers, body) as response:
-            said = await read_words(response)
+            is_json = "json" in media_type(response) and response.status_code < 300
+            body = await (read_body if is_json else read_words)(response)
+            said = self._transport.words_of(body)
+            if response.status_code == 404 and not self._was_heard:
+                place = endpoint.copy_with(query=None)
+                error = ServerError(f"wants messages at {place}, where nothing is (HTTP 404)")
+                raise ExchangeError(error, Outcome.NOT_EXECUTED, status=404).quoting(said)
             if response.status_code == 404:
                 raise session_error(404)
             if response.status_code >= 300:
-                raise status_error(response, self._transport.words_of(said))
+                raise status_error(response, said)
+            self._was_heard = True
+            if b'"jsonrpc"' in body:  # some answer here rather than on the stream
+                await self._deliver(body)
 
     def cancels_by_abort(self) -> bool:
         return False
@@ -441,13 +464,16 @@ class ServerSentEvents:
         headers = {"accept": EVENT_STREAM, "cache-control": "no-store"}
         try:
             async with self._http.exchange("GET", self._http.url, headers) as response:
-                if response.status_code >= 300:
+                is_refused, position = response.status_code >= 300, StreamPosition()
+                if is_refused or media_type(response) != EVENT_STREAM:
                     said = self._transport.words_of(await read_words(response))
-                    raise status_error(response, said)
+                    fault = status_error if is_refused else content_error
+                    raise fault(response, said)
                 async with aclosing(read_events(response, self._transport.take_lines)) as events:
                     async for event in events:
+                        position.note(event)
                         await self._take(event, response.url)
-            raise cut_error()
+            raise cut_error().quoting(self._transport.words_of(position.last.encode()))
         except ExchangeError as fault:
             if not self._endpoint.done():
                 self._endpoint.set_exception(fault)
@@ -460,10 +486,15 @@ class ServerSentEvents:
         if event.event == "endpoint" and not self._endpoint.done():
             self._endpoint.set_result(endpoint := _resolve(event.data, base))
             self._transport.tap.http("endpoint", str(endpoint), {})
-        elif event.event == "message" and event.data:
-            for part in await split_batch(event.data.encode()):
-                if (message := await self._transport.take(part)) is not None:
-                    await self._transport.deliver(message)
+        elif not self._endpoint.done():
+            self._transport.remark("ignored an event before the address for messages")
+        elif data := message_in(event):
+            await self._deliver(data.encode())
+
+    async def _deliver(self, data: bytes) -> None:
+        for part in await split_batch(data):
+            if (message := await self._transport.take(part)) is not None:
+                await self._transport.deliver(message)
 
 
 def _resolve(place: str, base: httpx2.URL) -> httpx2.URL:
@@ -473,8 +504,11 @@ def _resolve(place: str, base: httpx2.URL) -> httpx2.URL:
         address = base.join(place.strip()) if len(place) <= MAX_ENDPOINT else None
     if address is None:
         raise ExchangeError(ServerError("named an invalid address for messages"))
+    if address.scheme == "http" and address.netloc == base.netloc:
+        address = address.copy_with(scheme=base.scheme)  # a proxy speaks TLS for the server
     if (address.scheme, address.host, address.port) != (base.scheme, base.host, base.port):
-        reason = f"wants messages sent to another origin, {address.host}, which is refused"
+        place = f"{address.scheme}://{address.netloc.decode()}"
+        reason = f"wants messages sent to another origin, {place}, which is refused"
         advice = "If you trust that server, put its address into `url`."
         raise ExchangeError(ServerError(reason, advice))
     return address

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
 from http import HTTPStatus
-from typing import Final
+from typing import Final, Self
 
 import httpx2
 from mcp_types import JSONRPCError
@@ -88,6 +88,12 @@ class ExchangeError(Exception):
         self.is_gone, self.is_cut, self.told = is_gone, is_cut, told
         self.reply = reply
 
+    def quoting(self, said: str) -> Self:
+        """Add what the server says in place of a response."""
+        if said:
+            self.error.reason += f". Response: {said}"
+        return self
+
 
 @contextmanager
 def converting_errors(url: httpx2.URL, status: int = 0) -> Iterator[None]:
@@ -143,9 +149,7 @@ def status_error(response: httpx2.Response, said: str) -> ExchangeError:
     error = _refused(status)
     if isinstance(error, SignInError) and "authorization" in response.request.headers:
         error.reason = f"rejected the token (HTTP {status})"
-    if said:
-        error.reason += f". Response: {said}"
-    return ExchangeError(error, outcome, status=status)
+    return ExchangeError(error, outcome, status=status).quoting(said)
 
 
 def auth_error(problem: AuthError, status: int) -> ExchangeError:
@@ -175,7 +179,7 @@ def redirect_error(response: httpx2.Response) -> ExchangeError:
     return ExchangeError(error, Outcome.NOT_EXECUTED, status=response.status_code)
 
 
-def content_error(response: httpx2.Response) -> ExchangeError:
+def content_error(response: httpx2.Response, said: str = "") -> ExchangeError:
     """Return the error of a response with a content type that MCP does not use."""
     kind = media_type(response)
     advice = "Check `url`."
@@ -183,7 +187,7 @@ def content_error(response: httpx2.Response) -> ExchangeError:
         kind = "a web page (text/html)"
         advice = "Check `url`; a sign-in page or a proxy may be in the way."
     reason = f"responded with {kind or 'content of no type'} instead of MCP"
-    return ExchangeError(ServerError(reason, advice), status=response.status_code)
+    return ExchangeError(ServerError(reason, advice), status=response.status_code).quoting(said)
 
 
 def media_type(response: httpx2.Response) -> str:

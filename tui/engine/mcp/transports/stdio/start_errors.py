@@ -34,6 +34,8 @@ def not_found(command: str, folder: Path) -> ServerError:
             f"its command is not executable: {command}",
             f"Make it executable: chmod +x {shlex.quote(command)}",
         )
+    elif command != command.strip():
+        advice = "Remove the blanks around it from `command`."
     elif command[:1] in {"'", '"'}:
         advice = "Remove the quotes from `command`: no shell reads it. Put arguments into `args`."
     elif rest and (shutil.which(first) or shutil.which(str(folder / first))):
