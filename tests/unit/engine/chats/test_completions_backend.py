@@ -240,6 +240,36 @@ ODD_CALLS: dict[str, tuple[list[str], list[Any]]] = {
         ],
         [{}, {}],
     ),
+    "the arguments of the second under a number of their own": (
+        [
+            *(call("", index=0, id="x"), piece(index=0, function={"arguments": '{"a": 1}'})),
+            *(call("", index=0, id="y"), piece(index=1, function={"arguments": '{"a": 2}'})),
+        ],
+        [{"a": 1}, {"a": 2}],
+    ),
+    "an id of its own for each piece": (
+        [call("", index=0, id="x"), piece(index=0, id="y", function={"arguments": "{}"})],
+        [{}],
+    ),
+    "by turns, without index": (
+        [
+            *(call("", id=key) for key in "xy"),
+            *(piece(id=key, function={"arguments": json.dumps({"a": key})}) for key in "xy"),
+        ],
+        [{"a": "x"}, {"a": "y"}],
+    ),
+    "one id for two": ([call("{}", index=index, id="x") for index in (0, 1)], [{}, {}]),
+    "the name in mid-call": (
+        [piece(id="x", function={"arguments": '{"a"'}), call(": 1}", id="x")],
+        [{"a": 1}],
+    ),
+    "{} first": (
+        [call("{}", index=0), piece(index=0, function={"arguments": '{"a": 1}'})],
+        [{"a": 1}],
+    ),
+    "all of it again": ([call('{"a": 1}', index=0, id="x")] * 2, [{"a": 1}]),
+    "JSON in JSON": ([call(json.dumps('{"a": 1}'), index=0)], [{"a": 1}]),
+    "cut after {}": ([call("{}", index=0), piece(index=0, function={"arguments": '{"a'})], []),
     "no JSON": ([call("{", index=0, id="x")], []),
     "a list": ([call("[]", index=0, id="x")], []),
     "no name": ([piece(index=0, id="x", function={"arguments": "{}"})], []),
@@ -276,10 +306,22 @@ ODD_BODIES: dict[str, tuple[str, str, str]] = {
     "after the end": (A + DONE + event({"content": "b"}), "a", "STOP"),
     "a refusal": (event({"refusal": "no"}) + END, "no", "STOP"),
     "parts": (event({"content": [{"type": "text", "text": "a"}, "b"]}) + END, "ab", "STOP"),
+    "all so far beside each piece, cut": (
+        event({"content": "a"}, message={"content": "a"}),
+        "a",
+        "",
+    ),
+    "all again at the end": (
+        A + event({}, message={"content": "a"}, finish_reason="stop"),
+        *("a", "STOP"),
+    ),
     "in one piece": (body("a"), "a", "STOP"),
     "in one piece, pretty": (body("a").replace("{", "{\n"), "a", "STOP"),
     "length": (A + event({}, finish_reason="length"), "a", "MAX_TOKENS"),
     "filter": (A + event({}, finish_reason="content_filter"), "a", "SAFETY"),
+    "sensitive": (A + event({}, finish_reason="sensitive"), "a", "SAFETY"),
+    "the end's token": (A + event({}, finish_reason="eos_token"), "a", "STOP"),
+    "complete": (A + event({}, finish_reason="COMPLETE"), "a", "STOP"),
     "of its own": (A + event({}, finish_reason="odd"), "a", "ODD"),
     "half a pair": (event({"content": "\ud83d"}) + END, "\ufffd", "STOP"),
 }
@@ -589,5 +631,9 @@ COUNTS: list[tuple[Json, Usage]] = [
 async def test_tokens_are_counted_as_each_service_counts_them() -> None:
     for counted, expected in COUNTS:
         text = f"data: {json.dumps({'choices': [], 'usage': counted})}\n\n"
+        within = event({}, usage=counted), f"data: {json.dumps({'x_groq': {'usage': counted}})}\n\n"
+        for other in within:
+            chunks = await whole(A + END + other + DONE)
+            assert [one.usage for one in chunks if one.usage is not None] == [expected]
         chunks = await whole(A + END + text + DONE)
         assert [chunk.usage for chunk in chunks if chunk.usage is not None] == [expected]
