@@ -168,6 +168,7 @@ async def test_what_a_service_refuses_of_ours_is_left_out_and_what_the_user_chos
         ("No endpoints found that support tool use.", 404),
         ('"auto" tool choice requires --enable-auto-tool-choice to be set', 400),
         ("tools param requires --jinja flag", 500),
+        ("`tool calling` is not supported with this model", 400),
     ],
 )
 async def test_a_model_without_tools_says_so_once(words: str, code: int) -> None:
@@ -399,6 +400,23 @@ async def test_each_failure_says_what_happened() -> None:
         ({"detail": [{"msg": "Field required"}]}, "Field required"),
         ({"message": "Bad", "type": "invalid_request"}, "Bad"),
         ("plain words", "plain words"),
+        ([{"error": {"code": 400, "message": "in a list"}}], "in a list"),
+        ('"JSON words"', "JSON words"),
+        (
+            {"error": {"message": "Provider", "metadata": {"raw": "its words"}}},
+            "Provider: its w",
+        ),
+        (
+            {"error": {"message": "At X", "metadata": {"raw": '{"error": {"message": "a"}}'}}},
+            "At X: a",
+        ),
+        ({"error": {"message": '{"error": {"message": "deep"}}'}}, "request: deep"),
+        ({"error": "Bad Request", "message": "no such field"}, "Bad Request: no such field"),
+        ({"code": 1, "msg": "some words"}, "request: some words"),
+        ({"errors": [{"message": "first"}]}, "request: first"),
+        ({"odd": 5}, '{"odd": 5}'),
+        ("", "refused the request$"),
+        ("[]", "refused the request$"),
     ],
 )
 async def test_errors_of_all_forms(error: object, words: str) -> None:
@@ -408,6 +426,31 @@ async def test_errors_of_all_forms(error: object, words: str) -> None:
         with pytest.raises(ModelError, match=words):
             await read(backend)
         await backend.aclose()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"code": 401, "msg": "token expired"}', "no access .* token expired"),
+        ('{"base_resp": {"status_msg": "login fail"}, "choices": null}', "login fail"),
+        ('data: {"message": "worker died"}\n\n', "aborted the answer: worker died"),
+        (A + event({}, finish_reason="error", error={"message": "It died."}), "answer: It died."),
+        (
+            'event: error\ndata: {"error": "More tokens than the context length"}\n\n',
+            "too long for the model",
+        ),
+    ],
+)
+async def test_errors_in_place_of_an_answer(text: str, words: str) -> None:
+    with pytest.raises(ModelError, match=words):
+        await whole(text)
+
+
+async def test_a_call_that_the_service_could_not_read_is_malformed() -> None:
+    words = "Failed to call a function."
+    async with FakeCompletions([(Fail(400, words, reason="tool_use_failed"),)]) as fake:
+        chunks = await collect(fake, request(tools=[DECLARATION]))
+    assert chunks == [ModelChunk(finish_reason="MALFORMED_FUNCTION_CALL", finish_message=words)]
 
 
 async def test_too_many_requests_are_asked_again_when_the_service_says() -> None:
