@@ -75,6 +75,10 @@ STREAMS: Final[Mapping[str, tuple[str, str]]] = {
         '[{"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL", "finishMessage": "f(x"}]}]',
         "malformed tool call: f(x",
     ),
+    "words in place of an answer": (
+        '{"message": "out of memory", "code": 5}',
+        "The service aborted the answer: out of memory",
+    ),
     "an end by a failure": (
         f'{HELLO}data: {{"candidates": [{{"finishReason": "NETWORK_ERROR"}}]}}\n\n',
         "The service aborted the answer: network error.",

@@ -95,7 +95,7 @@ async def _answers(pieces: AsyncIterator[bytes], told: dict[str, Any]) -> AsyncI
         for value in values:
             if (error := value.pop("error", None)) or event.name == "error":
                 raise _stream_error(error or value)
-            told["answer"], words = value, ""
+            told["answer"], words = value, words_in(value)
             yield b"data: %s\n\n" % json.dumps(value).encode()
         if values or event.data.strip() in _NO_WORDS:
             continue
