@@ -343,13 +343,14 @@ async def test_L10_L24_gemdeck_serves_neither_itself_nor_a_folder_without_trust(
 
 
 async def test_a_signal_ends_it_while_the_client_is_there() -> None:
+    """Whose first line begins with a byte order mark."""
     write_settings({"mcpServers": {"a": library(tools={"t": []})}})
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     async with opened("mcp", "serve", **pipes) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
-        await process.stdin.send(json.dumps(ping).encode() + b"\n")
+        await process.stdin.send(b"\xef\xbb\xbf" + json.dumps(ping).encode() + b"\r\n")
         assert b'"id":1' in await process.stdout.receive()
         process.send_signal(signal.SIGTERM)
         await finish(process)

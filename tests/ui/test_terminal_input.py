@@ -105,6 +105,14 @@ def test_D22_the_mouse_moves_whatever_size_the_terminal_reports(report: bytes, c
     assert [one.x // 1 for one in moved] == [column]
 
 
+@pytest.mark.parametrize("button", [128, 129, 130, 160])
+def test_the_buttons_at_the_side_of_a_mouse_press_nothing(button: int) -> None:
+    """For Textual they were the left, the middle and the right one, which could answer."""
+    sent = (f"\x1b[<{button};20;10{end}".encode() for end in "Mm")
+    assert not [one for one in read(*sent) if isinstance(one, events.MouseEvent)]
+    assert [one for one in read(b"\x1b[<0;20;10M") if isinstance(one, events.MouseDown)]
+
+
 class Taking(DeckDriver):
     """The driver without a terminal; it remembers what reaches the app and the terminal."""
 
@@ -262,6 +270,7 @@ KEYS: Final = (
     (XTERM, b"\x1b[27;2;13~", "shift+enter", ""),
     (XTERM, b"\x1b[27;3;13~", "alt+enter", ""),
     (XTERM, b"\x1b[27;5;106~", "ctrl+j", ""),
+    (XTERM, b"\x1b[27;5;8~", "ctrl+backspace", ""),
     (XTERM, b"\x1b[27;2;65~", "A", "A"),
     (XTERM, b"\x1b[27;2;64~", "at", "@"),
     (XTERM, b"\x1b[32;2u", "space", " "),
@@ -315,6 +324,7 @@ REPORTS: Final = (
     b"\x1bP1$r0m\x1b\\",
     b"\x1bP0+r4d73\x1b\\",
     b"\x1b_Gi=31;OK\x1b\\",
+    b'\x1bP@kitty-cmd{"ok": true}\x1b\\',  # laurigates/dotfiles#44
     b"\x1b[?61;4;6;7;14;21;22;23;24;28;32;42;52c",
     b"\x1b[>41;379;0c",
     b"\x1b[?12;40;1R",
@@ -378,6 +388,16 @@ def test_the_background_is_read_out_of_an_answer_and_of_no_paste(
     pasted = b"\x1b[200~", answer, b"\x1b[201~"
     found = read(b"a", *cut(answer, size), b"b", *pasted)
     assert [one.is_dark for one in found if isinstance(one, BackgroundReported)] == told
+
+
+def test_a_paste_cut_after_its_esc_types_nothing_of_its_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("textual.constants.ESCAPE_DELAY", 0.0)
+    source = TerminalInput()
+    found = [*source.feed(b"\x1b"), *source.tick(), *source.feed(b"[200~one\rtwo\x1b[201~")]
+    assert [getattr(one, "key", "") for one in found] == ["escape", "", ""]
+    assert [one.text for one in found if isinstance(one, events.Paste)] == ["", "one\ntwo"]
 
 
 def test_an_unfinished_sequence_types_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

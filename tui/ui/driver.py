@@ -54,11 +54,16 @@ QUIT_PATIENCE: Final = 1.5
 SLOW: Final = 0.25
 """Seconds from which the event loop counts as held until it answers."""
 
-_ANSWER: Final = re.compile(r"\x1b(?:\][\dlL]|P[\d!$+=>|]|_G|\[[?>=](?:[\d;:]*[@-~]|[\d;:]{24}))\Z")
+_ANSWER: Final = re.compile(
+    r"\x1b(?:\][\dlL]|P[\d!$+=>@|]|_G|\[[?>=](?:[\d;:]*[@-~]|[\d;:]{24}))\Z"
+)
 """What only a terminal's answer begins with (OSC, DCS, APC, a long CSI), or is (CSI); modes are
 read on."""
 
 _END: Final = re.compile(r"(?:\x07|\x1b\\|\x9c|\x1b\[[^@-~]*[@-~])\Z")
+
+_SIDE_BUTTONS: Final = 128
+"""What a mouse adds for the buttons that go back and forward."""
 
 _SEQUENCE: Final = re.compile(r"\x1b\[[ -?]*\Z")
 """A sequence that goes on."""
@@ -66,7 +71,7 @@ _SEQUENCE: Final = re.compile(r"\x1b\[[ -?]*\Z")
 _NO_KEY: Final = re.compile(r"\x1b\[(?!M|<[\d;]+[Mm]|\?\d+;\d\$y)[0-?]*[ -/]*[@-Z\\-~]")
 """A sequence that is whole; the mouse, and modes, which Textual reads after keys, are none."""
 
-_REST: Final = re.compile(r"\](?:\d+;|[lL])|P[\d!$+=>|]|_G|\[[?>=<][\d;]|\[[ -?]*[@-~]\Z")
+_REST: Final = re.compile(r"\](?:\d+;|[lL])|P[\d!$+=>@|]|_G|\[(?:[?>=<][\d;]|200~)|\[[ -?]*[@-~]\Z")
 """What follows Esc where a slow line cut a sequence after it."""
 
 _IN_ONE_READ: Final = (
@@ -194,6 +199,9 @@ class DeckParser(XTermParser):
     def parse_mouse_code(self, code: str) -> Message | None:
         sizes = (*(self.terminal_size or (0,)), *(self.terminal_pixel_size or (0,)))
         self.mouse_pixels &= min(sizes) > 0  # a terminal that knows no pixels means cells
+        pressed = self._re_sgr_mouse.match(code)
+        if pressed is not None and int(pressed[1]) & _SIDE_BUTTONS:
+            return None  # Textual takes them for the others
         return super().parse_mouse_code(code)
 
     def _sequence_to_key_events(self, sequence: str, alt: bool = False) -> Iterable[events.Key]:

@@ -190,6 +190,8 @@ def test_a_link_whose_text_is_not_its_target_shows_that(text: str, shown: str) -
         (r"\[\mathbb{R}^n \text{ is } \{0\}\]", ["ℝⁿ is {0}"]),
         (r"$\hat{y}$, $\begin{x}$, $\rlm x$", [r"$\hat{y}$, $\begin{x}$, $\rlm x$"]),
         ("$5 and $6, $10/$5, $HOME/$USER, `$x`$", ["$5 and $6, $10/$5, $HOME/$USER, $x$"]),
+        ("|a|b|\n|-|-|\n|`x|y`|2|\n|`x\\|y`|3|", ["a    b", "───  ─", "x|y  2", "x|y  3"]),
+        ("[1]: https://a.example\n\na [b][1]", ["[1]: https://a.example", "", "a [b][1]"]),
         (r"C:\new\table, \(foo\)", [r"C:\new\table, (foo)"]),
         ("a&rlm;b &#x202E;c &#8203;d &amp; &copy;", ["a&rlm;b &#x202E;c &#8203;d & ©"]),
     ],
@@ -198,6 +200,11 @@ def test_what_models_write_beyond_the_standard_is_drawn_as_it_is_meant(
     text: str, shown: list[str]
 ) -> None:
     assert drawn(text)[: len(shown)] == shown
+
+
+def test_a_list_in_many_lists_is_drawn_to_its_last_word() -> None:
+    lines = drawn("".join(f"{'  ' * depth}- word{depth}\n" for depth in range(15)))
+    assert [line.split()[-1] for line in lines] == [f"word{depth}" for depth in range(15)]
 
 
 def test_links_are_data_and_never_actions() -> None:
@@ -230,6 +237,8 @@ def test_markup_and_html_stay_text(text: str) -> None:
         "*a_ " * 5_000,
         ">" * MAX_MARKDOWN,
         "- a\n" * 5_000,
+        "- " * 5_000,
+        "|a|b|\n|-|-|\n" + "|`a" * 5_000,
         "| a " * 5_000 + "\n" + "|-" * 5_000,
         "|a|b|\n|-|-|\n" + "|a|b|\n" * 3_000,
         "`" * MAX_MARKDOWN,
@@ -242,7 +251,7 @@ def test_markup_and_html_stay_text(text: str) -> None:
         "__a" * 6_000,
         "&rlm;<br>" * 2_000,
     ],
-    ids=range(20),
+    ids=range(22),
 )
 def test_D10_D11_hostile_markdown_is_drawn_without_holding_up_the_loop(text: str) -> None:
     parse_markdown("warm *up*")

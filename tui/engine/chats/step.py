@@ -185,6 +185,8 @@ class ModelStep:
         if self._block_reason:
             refused = f"The service refused the message ({sanitize_line(self._block_reason, 60)})"
             raise ModelError(f"{refused}{words and f': {words}'}.", advice=_REPHRASE)
+        if not all(call.name for call in self.gathered.calls):
+            raise MalformedCallError("it names no tool")  # sent back, each later request fails
         match self.finish_reason:
             case "STOP" if self.any_text or self.gathered.calls:
                 return
@@ -202,6 +204,9 @@ class ModelStep:
                 advice = "Ask the model to continue, or ask for a shorter answer."
                 cut = "The answer was cut off: it reached the model's output limit."
                 raise ModelError(cut, advice=advice)
+            case reason if re.search("ERROR|ABORT|INSUFFICIENT", reason):
+                named = sanitize_line(reason.lower().replace("_", " "), 60)
+                raise _unfinished(f"The service aborted the answer: {words or named}.")
             case reason:
                 why = words or _REASONS.get(reason) or "the service gave no reason"
                 stopped = f"The answer was stopped ({sanitize_line(reason, 60)}): {why}."

@@ -285,4 +285,4 @@ async def _filled_in(forms: Mapping[str, Any], context: _Context) -> Mapping[str
 async def _lines() -> AsyncIterator[str]:
     source = os.fdopen(os.dup(sys.stdin.fileno()), "rb")
     while line := await in_daemon_thread(source.readline):
-        yield line.decode("utf-8", "replace")
+        yield line.decode("utf-8-sig", "replace")  # PowerShell begins with a mark

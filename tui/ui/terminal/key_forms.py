@@ -23,8 +23,8 @@ _SHIFT, _ALT, _CAPS_LOCK, _COMMANDS = 1, 2, 64, 62
 _RELEASED: Final = 3
 _BACKSPACE: Final = 127
 
-_KEYPAD: Final = dict(enumerate(map(ord, "0123456789./*-+\r=,"), 57399))
-"""The keys of the keypad, and what they type."""
+_TYPED: Final = {8: _BACKSPACE, **dict(enumerate(map(ord, "0123456789./*-+\r=,"), 57399))}
+"""What xterm's Backspace and the keys of the keypad type."""
 
 _UNHEARD: Final = {*range(57358, 57361), *range(57441, 57455)}
 """Locks, and modifiers alone."""
@@ -55,7 +55,7 @@ def in_one_form(sequence: str) -> str:
     if kind == _RELEASED or code in _UNHEARD:
         return ""
     if end == "u":
-        code = _KEYPAD.get(code, code)
+        code = _TYPED.get(code, code)
         if code == _BACKSPACE:
             bits &= ~_SHIFT
         if bits & _COMMANDS & ~_ALT:

@@ -168,6 +168,7 @@ async def test_what_a_service_refuses_of_ours_is_left_out_and_what_the_user_chos
         ("No endpoints found that support tool use.", 404),
         ('"auto" tool choice requires --enable-auto-tool-choice to be set', 400),
         ("tools param requires --jinja flag", 500),
+        ("`tool calling` is not supported with this model", 400),
     ],
 )
 async def test_a_model_without_tools_says_so_once(words: str, code: int) -> None:
@@ -240,6 +241,36 @@ ODD_CALLS: dict[str, tuple[list[str], list[Any]]] = {
         ],
         [{}, {}],
     ),
+    "the arguments of the second under a number of their own": (
+        [
+            *(call("", index=0, id="x"), piece(index=0, function={"arguments": '{"a": 1}'})),
+            *(call("", index=0, id="y"), piece(index=1, function={"arguments": '{"a": 2}'})),
+        ],
+        [{"a": 1}, {"a": 2}],
+    ),
+    "an id of its own for each piece": (
+        [call("", index=0, id="x"), piece(index=0, id="y", function={"arguments": "{}"})],
+        [{}],
+    ),
+    "by turns, without index": (
+        [
+            *(call("", id=key) for key in "xy"),
+            *(piece(id=key, function={"arguments": json.dumps({"a": key})}) for key in "xy"),
+        ],
+        [{"a": "x"}, {"a": "y"}],
+    ),
+    "one id for two": ([call("{}", index=index, id="x") for index in (0, 1)], [{}, {}]),
+    "the name in mid-call": (
+        [piece(id="x", function={"arguments": '{"a"'}), call(": 1}", id="x")],
+        [{"a": 1}],
+    ),
+    "{} first": (
+        [call("{}", index=0), piece(index=0, function={"arguments": '{"a": 1}'})],
+        [{"a": 1}],
+    ),
+    "all of it again": ([call('{"a": 1}', index=0, id="x")] * 2, [{"a": 1}]),
+    "JSON in JSON": ([call(json.dumps('{"a": 1}'), index=0)], [{"a": 1}]),
+    "cut after {}": ([call("{}", index=0), piece(index=0, function={"arguments": '{"a'})], []),
     "no JSON": ([call("{", index=0, id="x")], []),
     "a list": ([call("[]", index=0, id="x")], []),
     "no name": ([piece(index=0, id="x", function={"arguments": "{}"})], []),
@@ -276,10 +307,22 @@ ODD_BODIES: dict[str, tuple[str, str, str]] = {
     "after the end": (A + DONE + event({"content": "b"}), "a", "STOP"),
     "a refusal": (event({"refusal": "no"}) + END, "no", "STOP"),
     "parts": (event({"content": [{"type": "text", "text": "a"}, "b"]}) + END, "ab", "STOP"),
+    "all so far beside each piece, cut": (
+        event({"content": "a"}, message={"content": "a"}),
+        "a",
+        "",
+    ),
+    "all again at the end": (
+        A + event({}, message={"content": "a"}, finish_reason="stop"),
+        *("a", "STOP"),
+    ),
     "in one piece": (body("a"), "a", "STOP"),
     "in one piece, pretty": (body("a").replace("{", "{\n"), "a", "STOP"),
     "length": (A + event({}, finish_reason="length"), "a", "MAX_TOKENS"),
     "filter": (A + event({}, finish_reason="content_filter"), "a", "SAFETY"),
+    "sensitive": (A + event({}, finish_reason="sensitive"), "a", "SAFETY"),
+    "the end's token": (A + event({}, finish_reason="eos_token"), "a", "STOP"),
+    "complete": (A + event({}, finish_reason="COMPLETE"), "a", "STOP"),
     "of its own": (A + event({}, finish_reason="odd"), "a", "ODD"),
     "half a pair": (event({"content": "\ud83d"}) + END, "\ufffd", "STOP"),
 }
@@ -357,6 +400,23 @@ async def test_each_failure_says_what_happened() -> None:
         ({"detail": [{"msg": "Field required"}]}, "Field required"),
         ({"message": "Bad", "type": "invalid_request"}, "Bad"),
         ("plain words", "plain words"),
+        ([{"error": {"code": 400, "message": "in a list"}}], "in a list"),
+        ('"JSON words"', "JSON words"),
+        (
+            {"error": {"message": "Provider", "metadata": {"raw": "its words"}}},
+            "Provider: its w",
+        ),
+        (
+            {"error": {"message": "At X", "metadata": {"raw": '{"error": {"message": "a"}}'}}},
+            "At X: a",
+        ),
+        ({"error": {"message": '{"error": {"message": "deep"}}'}}, "request: deep"),
+        ({"error": "Bad Request", "message": "no such field"}, "Bad Request: no such field"),
+        ({"code": 1, "msg": "some words"}, "request: some words"),
+        ({"errors": [{"message": "first"}]}, "request: first"),
+        ({"odd": 5}, "'odd': 5"),
+        ("", "refused the request$"),
+        ("[]", "refused the request$"),
     ],
 )
 async def test_errors_of_all_forms(error: object, words: str) -> None:
@@ -366,6 +426,31 @@ async def test_errors_of_all_forms(error: object, words: str) -> None:
         with pytest.raises(ModelError, match=words):
             await read(backend)
         await backend.aclose()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"code": 401, "msg": "token expired"}', "no access .* token expired"),
+        ('{"base_resp": {"status_msg": "login fail"}, "choices": null}', "login fail"),
+        ('data: {"message": "worker died"}\n\n', "aborted the answer: worker died"),
+        (A + event({}, finish_reason="error", error={"message": "It died."}), "answer: It died."),
+        (
+            'event: error\ndata: {"error": "More tokens than the context length"}\n\n',
+            "too long for the model",
+        ),
+    ],
+)
+async def test_errors_in_place_of_an_answer(text: str, words: str) -> None:
+    with pytest.raises(ModelError, match=words):
+        await whole(text)
+
+
+async def test_a_call_that_the_service_could_not_read_is_malformed() -> None:
+    words = "Failed to call a function."
+    async with FakeCompletions([(Fail(400, words, reason="tool_use_failed"),)]) as fake:
+        chunks = await collect(fake, request(tools=[DECLARATION]))
+    assert chunks == [ModelChunk(finish_reason="MALFORMED_FUNCTION_CALL", finish_message=words)]
 
 
 async def test_too_many_requests_are_asked_again_when_the_service_says() -> None:
@@ -589,5 +674,9 @@ COUNTS: list[tuple[Json, Usage]] = [
 async def test_tokens_are_counted_as_each_service_counts_them() -> None:
     for counted, expected in COUNTS:
         text = f"data: {json.dumps({'choices': [], 'usage': counted})}\n\n"
+        within = event({}, usage=counted), f"data: {json.dumps({'x_groq': {'usage': counted}})}\n\n"
+        for other in within:
+            chunks = await whole(A + END + other + DONE)
+            assert [one.usage for one in chunks if one.usage is not None] == [expected]
         chunks = await whole(A + END + text + DONE)
         assert [chunk.usage for chunk in chunks if chunk.usage is not None] == [expected]

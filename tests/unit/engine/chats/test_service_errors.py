@@ -1,5 +1,6 @@
 """What a service refuses, in the words that people met: what is said of it, and what can help."""
 
+import json
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -31,6 +32,10 @@ END: Final = (
 )
 NO_ERROR: Final = '{"error": null, '
 CUT: Final = "closed the connection before its response was complete"
+WRONG: Final = [
+    {"field": "contents[1].parts[0]", "description": "no data"},
+    {"field": "x", "description": "Not valid."},
+]
 HALF: Final = 'data: {"candidates": [{"content": {"par'
 
 STREAMS: Final[Mapping[str, tuple[str, str]]] = {
@@ -69,6 +74,14 @@ STREAMS: Final[Mapping[str, tuple[str, str]]] = {
     "a malformed call in a list": (
         '[{"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL", "finishMessage": "f(x"}]}]',
         "malformed tool call: f(x",
+    ),
+    "words in place of an answer": (
+        '{"message": "out of memory", "code": 5}',
+        "The service aborted the answer: out of memory",
+    ),
+    "an end by a failure": (
+        f'{HELLO}data: {{"candidates": [{{"finishReason": "NETWORK_ERROR"}}]}}\n\n',
+        "The service aborted the answer: network error.",
     ),
     "a refused prompt": (
         'data: {"promptFeedback": {"blockReason": "OTHER", "blockReasonMessage": "A name."}}\n\n',
@@ -113,6 +126,30 @@ async def test_known_refusals_get_words_and_advice_of_their_own() -> None:
         assert error.lacks == row.get("lacks", "")
         assert (error.retryable, error.retry_after) == (False, None)
         assert "again" not in error.advice
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"error": "some words"}, "some words"),
+        ({"detail": [{"loc": ["body", "x"], "msg": "some words"}]}, "x: some words"),
+        (
+            {
+                "error": {
+                    "code": 400,
+                    "message": "Not valid.",
+                    "details": [{"fieldViolations": WRONG}],
+                }
+            },
+            "Not valid. contents[1].parts[0]: no data",
+        ),
+    ],
+)
+async def test_a_refusals_words_are_shown_wherever_they_stand(body: object, words: str) -> None:
+    async with HttpServer(handle=answer(400, json.dumps(body).encode())) as server:
+        with pytest.raises(ModelError) as caught:
+            await collect(await open_backend(server.origin))
+    assert str(caught.value) == f"The service refused the request: {words}"
 
 
 def test_vertex_is_refused_with_advice_of_its_own() -> None:

@@ -399,6 +399,10 @@ async def test_a_malformed_call_is_asked_for_again_once_unless_text_came_before_
         assert chat.answer == "here"
         first, second = chat.fake.requests
         assert second.contents == first.contents
+        await chat.play((Call([("", {})]),), (Say("there"),))
+        assert chat.answer == "there"
+        first, second = chat.fake.requests
+        assert second.contents == first.contents
         await chat.play(malformed, malformed)
         assert len(chat.fake.requests) == 2
         assert "malformed" in chat.notices[-1].text

@@ -1,7 +1,6 @@
 """Services that speak chat completions as a model backend, over plain HTTP."""
 
 import asyncio
-import json
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, suppress
@@ -29,10 +28,11 @@ from tui.engine.chats.backends.service_http import (
     open_http,
 )
 from tui.engine.keys.credentials import ModelAccess
-from tui.model.bounded_json import as_list, text_in, value_or_none
+from tui.model.bounded_json import as_list, as_object, text_in, value_or_none
 from tui.model.input.addresses import is_loopback
 from tui.model.models import ModelOffer
 from tui.model.settings import GemdeckSettings, ServiceModel
+from tui.model.wire.refusals import words_in
 
 MORE_PATIENCE: Final = 5.0
 """Seconds for what a service says of its models elsewhere than in its list."""
@@ -45,8 +45,11 @@ MAX_ODD: Final = 2_000
 
 _PART: Final = "the part before /chat/completions, often with /v1"
 
-_OF_THE_REQUEST: Final = re.compile(r"(?:image|audio|media) input|mmproj|--jinja", re.IGNORECASE)
-"""What llama.cpp says, as if it had failed, of what the model does not take."""
+_OF_THE_REQUEST: Final = re.compile(
+    r"(?:image|audio|media) input|mmproj|--jinja|system role|(?:context|input) length",
+    re.IGNORECASE,
+)
+"""What some say, as if they had failed, of what the model does not take."""
 
 NOTHING: Final = ModelChunk()
 """What says nothing."""
@@ -200,11 +203,15 @@ class CompletionsBackend:
     ) -> AsyncGenerator[ModelChunk, None]:
         body = self._body(request, names)
         reader, has_begun = wire.StepReader(names, self.traits.context_limit), False
+        odd: Mapping[str, Any] = {}
         headers = {**self._headers, "accept": f"{STREAM}, application/json"}
         url = f"{self._service.url}/chat/completions"
         async with self._http.stream("POST", url, headers=headers, json=body) as answer:
             if (refusal := await self._refusal(answer)) is not None:
-                raise self._refused(refusal, body, context)
+                if "tool_use_failed" not in refusal.raw:  # as Groq says of a malformed call
+                    raise self._refused(refusal, body, context)
+                yield ModelChunk(finish_reason=wire.MALFORMED, finish_message=refusal.message)
+                return
             async with aclosing(read_events(answer.aiter_raw(), MAX_STEP_BYTES)) as events:
                 async for event in events:
                     check_cost(event.data)
@@ -220,10 +227,11 @@ class CompletionsBackend:
                     for value in values:
                         if not isinstance(value, Mapping):
                             raise TypeError(str(value))
-                        if _is_failure(value, event.name):
-                            broken = self._read_refusal(0, value)
+                        if failure := _failure(value, event.name):
+                            broken = self._read_refusal(0, failure)
                             again = {} if has_begun else body
                             raise self._refused(broken, again, context)
+                        odd = value if value.get("choices") is None else odd
                         chunk = reader.read(value)
                         chunk = chunk if self._thoughts else _without_thoughts(chunk)
                         if chunk != NOTHING:  # it only keeps the connection alive
@@ -231,6 +239,8 @@ class CompletionsBackend:
                             yield chunk
         if reader.has_read:
             yield reader.end()
+        elif odd:  # such as an error under HTTP 200
+            raise self._refused(self._read_refusal(0, odd), {}, context)
 
     def _body(self, request: ModelRequest, names: wire.WireNames) -> wire.Json:
         options, without = request.options, self._without
@@ -271,14 +281,12 @@ class CompletionsBackend:
         self, code: int, said: object, text: str = "", wait: object = None
     ) -> Refusal:
         """Read an error as these services and what stands before them write it."""
-        said = said if isinstance(said, Mapping) else {}
-        error = said.get("error", said)
-        inner = error if isinstance(error, Mapping) else {"message": error}
-        raw = text_in(inner, "message") or text_in(said, "message") or text
-        raw = raw or json.dumps(inner.get("detail") or inner, ensure_ascii=False)
+        said = next(iter(as_list(said)), said)  # Google's are in a list
+        inner = as_object(as_object(said).get("error")) or as_object(said)
+        raw = _words(inner or said) or text or str(said or "")
         told = inner.get("code")
         code = told if code == 0 and isinstance(told, int) and told >= 400 else code
-        code = 400 if code == 500 and _OF_THE_REQUEST.search(raw) else code
+        code = 400 if code in {404, 500} and _OF_THE_REQUEST.search(raw) else code
         reasons = [str(inner[key]) for key in ("code", "type", "param") if inner.get(key)]
         return Refusal.read(code, raw, reasons, [wait], self._context.clean)
 
@@ -304,9 +312,23 @@ def _sent(body: wire.Json) -> set[str]:
     return {*body, *(["reasoning"] if is_back else [])}
 
 
-def _is_failure(value: Mapping[str, Any], name: str) -> bool:
-    """Return whether an event tells of a failure in mid-stream."""
-    return bool(value.get("error")) or name == "error" or value.get("object") == "error"
+def _failure(value: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
+    """Return what in an event tells of a failure in mid-stream."""
+    choice = as_object(next(iter(as_list(value.get("choices"))), None))
+    is_failure = bool(value.get("error")) or name == "error" or value.get("object") == "error"
+    return value if is_failure else choice if choice.get("error") else None
+
+
+def _words(error: object) -> str:
+    """Return the words of an error; behind them those that OpenRouter had from its provider."""
+    behind = text_in(as_object(as_object(error).get("metadata")), "raw")
+    both = (_read(one) or one for one in (words_in(error), behind))
+    return ": ".join(filter(None, both))
+
+
+def _read(words: str) -> str:
+    """Return the words of an error that stands in another one's as JSON."""
+    return words_in(value_or_none(words.encode(errors="replace")))
 
 
 def _without_thoughts(chunk: ModelChunk) -> ModelChunk:

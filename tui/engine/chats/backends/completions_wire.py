@@ -34,10 +34,10 @@ _SAME: Final = ("type", "index", "id")
 _IN_PIECES: Final = frozenset({"text", "summary", "data"})
 
 _FINISH: Final = {
-    **dict.fromkeys(("stop", "eos", "end_turn", "stop_sequence"), "STOP"),
-    **dict.fromkeys(("tool_calls", "tool_use", "function_call"), "STOP"),
+    **dict.fromkeys(("stop", "eos", "eos_token", "end_turn", "stop_sequence", "complete"), "STOP"),
+    **dict.fromkeys(("tool_calls", "tool_call", "tool_use", "function_call"), "STOP"),
     **dict.fromkeys(("length", "max_tokens", "model_length"), "MAX_TOKENS"),
-    "content_filter": "SAFETY",
+    **dict.fromkeys(("content_filter", "sensitive", "refusal"), "SAFETY"),
 }
 
 _CONTEXT: Final = (
@@ -218,7 +218,7 @@ class _Call:
         said = function if isinstance(function, Mapping) else piece
         self.id = self.id or text_in(piece, "id")
         name, arguments = text_in(said, "name"), said.get("arguments")
-        if name != self.name and not self.arguments:  # some services repeat it in every piece
+        if name != self.name and not (self.name and self.arguments):  # some repeat it in each piece
             self.name += name
         if isinstance(arguments, Mapping):
             arguments = json.dumps(arguments)
@@ -227,8 +227,12 @@ class _Call:
 
     def part(self, names: WireNames) -> Json | None:
         """Return the call as a part; None if its arguments are no JSON object."""
-        text = without_surrogates("".join(self.arguments)).encode()
-        arguments = value_or_none(text) if text.strip() not in {b"", b"null"} else {}
+        text = without_surrogates("".join(self.arguments)).strip()
+        half = text[: len(text) // 2]  # some services end with all of it again, or begin with {}
+        text = half if half * 2 == text else text.removeprefix("{}") or text
+        arguments = value_or_none(text.encode()) if text not in {"", "null"} else {}
+        if isinstance(arguments, str):
+            arguments = value_or_none(arguments.encode())
         if not isinstance(arguments, dict) or not self.name:
             return None
         named = {"name": names.meant(self.name), "args": arguments}
@@ -251,6 +255,7 @@ class StepReader:
         self._names, self._context_limit = names, context_limit
         self._calls: list[_Call] = []
         self._by_index: dict[object, _Call] = {}
+        self._by_id: dict[str, _Call] = {}
         self._reasoning: dict[str, list[Any]] = {}
         self._finish = ""
         self.is_over = self.has_read = False
@@ -264,20 +269,23 @@ class StepReader:
         choices = [one for one in as_list(data.get("choices")) if not one.get("index")]
         choice = choices[0] if choices else {}
         self.has_read = self.has_read or bool(choice)
-        said = choice.get("delta") or choice.get("message") or {}
-        self.is_over = self.is_over or "message" in choice
+        is_whole = "message" in choice and "delta" not in choice  # some send both in each piece
+        self.is_over = self.is_over or is_whole
+        said = choice.get("message" if is_whole else "delta") or {}
         parts = [*self._thoughts(said), *_texts(said.get("content"))]
         if refusal := text_in(said, "refusal"):
             parts.append({"text": without_surrogates(refusal)})
         for piece in as_list(said.get("tool_calls")):
             self._add_piece(piece)
         self._finish = text_in(choice, "finish_reason") or self._finish
-        return ModelChunk(tuple(parts), usage=self._usage(data.get("usage")))
+        places = (data, choice, as_object(data.get("x_groq")))
+        counted = next((one["usage"] for one in places if one.get("usage")), None)
+        return ModelChunk(tuple(parts), usage=self._usage(counted))
 
     def end(self) -> ModelChunk:
         """Return the last chunk, with all calls; what has to go back with them stands behind."""
         parts = [call.part(self._names) for call in self._calls]
-        finish = _FINISH.get(self._finish, self._finish.upper())
+        finish = _FINISH.get(self._finish.lower(), self._finish.upper())
         if not finish and self.is_over:
             finish = "STOP"
         whole = [part for part in parts if part is not None]
@@ -290,15 +298,22 @@ class StepReader:
 
     def _add_piece(self, piece: Mapping[str, Any]) -> None:
         """Find the call that a piece belongs to; not every service numbers them well."""
-        index, key, last = piece.get("index"), text_in(piece, "id"), self._calls[-1:]
-        call = self._by_index.get(index) if index is not None else next(iter(last), None)
-        is_new = call is None or (key and call.id and key != call.id)
-        if index is None and call is not None and not key:
-            is_new = bool(call.arguments) and "name" in (piece.get("function") or ())
-        if call is None or is_new:
-            call = self._by_index[index] = _Call()
+        index, key = piece.get("index"), text_in(piece, "id")
+        last = self._calls[-1] if self._calls else None
+        begins = bool(text_in(as_object(piece.get("function")) or piece, "name"))
+        same = self._by_id.get(key) if key else None
+        call = same or last if index is None else self._by_index.get(index)
+        if call is None and not begins:  # its arguments have the number of another
+            call = same or (None if key else last)
+        elif call is not None and call is not same and (begins or index is None):
+            is_next = index is None and begins and bool(call.arguments)
+            call = None if (key and call.id) or is_next else call
+        if call is None:
+            call = _Call()
             self._calls.append(call)
+        self._by_index[index] = call
         call.add(piece)
+        self._by_id.setdefault(call.id, call)
 
     def _thoughts(self, said: Mapping[str, Any]) -> list[Json]:
         """Keep the reasoning as it has to go back, and give what can be read of it."""

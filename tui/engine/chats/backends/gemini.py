@@ -41,9 +41,11 @@ from tui.engine.chats.backends.service_http import (
     open_http,
 )
 from tui.engine.keys.credentials import ModelAccess
+from tui.model.bounded_json import text_in
 from tui.model.chat import BackendKind, Usage
 from tui.model.models import ModelOffer
 from tui.model.settings import GemdeckSettings
+from tui.model.wire.refusals import words_in
 from tui.text import sanitize_line
 
 _responses: ContextVar[list[httpx2.Response] | None] = ContextVar("_responses", default=None)
@@ -93,7 +95,7 @@ async def _answers(pieces: AsyncIterator[bytes], told: dict[str, Any]) -> AsyncI
         for value in values:
             if (error := value.pop("error", None)) or event.name == "error":
                 raise _stream_error(error or value)
-            told["answer"], words = value, ""
+            told["answer"], words = value, words_in(value)
             yield b"data: %s\n\n" % json.dumps(value).encode()
         if values or event.data.strip() in _NO_WORDS:
             continue
@@ -386,7 +388,10 @@ def _refusal(error: genai_errors.APIError, context: RequestContext) -> Refusal:
     reasons = [str(one.get(key)) for one in named for key in ("reason", "quotaId") if key in one]
     delays = [detail.get("retryDelay") for detail in details]
     delays.append(getattr(error.response, "headers", {}).get("retry-after"))
-    said = str(error.message or error.status or "")
+    said = str(error.message or words_in(error.details) or error.status or "")
+    for wrong in (one for detail in details for one in _objects(detail.get("fieldViolations"))):
+        if (words := text_in(wrong, "description")) not in said:
+            said += f" {text_in(wrong, 'field')}: {words}"
     return Refusal.read(error.code, said, reasons, delays, context.clean)
 
 

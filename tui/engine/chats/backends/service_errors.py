@@ -6,6 +6,7 @@ import ssl
 import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
@@ -210,6 +211,8 @@ def _when(seconds: float | None) -> str:
 def from_status(error: Refusal, context: RequestContext) -> ModelError:
     """Return the error for a refusal, with advice."""
     match error.code:
+        case 0 if (known := _known_refusal(replace(error, code=400), context)) and known.lacks:
+            return known
         case 0:
             words = "The service aborted the answer"
             return error.told(words, "Send the message again.", retryable=True)

@@ -10,9 +10,12 @@ Bare addresses are found by our own search: linkify-it is quadratic in text such
 import re
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
+from types import FunctionType
 from typing import Final
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_block import table
+from markdown_it.rules_block.table import escapedSplit
 from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline, emphasis
 from markdown_it.token import Token
@@ -68,15 +71,25 @@ def parse_markdown(text: str, *, names_targets: bool = True) -> Parsed:
 
 
 def _make_parser() -> MarkdownIt:
-    parser = MarkdownIt("commonmark", {"html": False, "linkify": False, "maxNesting": 20})
+    parser = MarkdownIt("commonmark", {"html": False, "linkify": False, "maxNesting": 60})
     parser.inline.ruler.before("escape", "formula", _formula)
     parser.inline.ruler.at("emphasis", _emphasis)
     parser.core.ruler.before("text_join", "hidden", _keep_hidden)
-    return parser.enable(["table", "strikethrough"]).disable(["html_block", "html_inline"])
+    cells = {**table.__globals__, "escapedSplit": _cells}
+    parser.block.ruler.at("table", FunctionType(table.__code__, cells), {"alt": ["paragraph"]})
+    # a list of sources is text: as definitions of links it would not be drawn
+    unused = ["html_block", "html_inline", "reference"]
+    return parser.enable(["table", "strikethrough"]).disable(unused)
+
+
+def _cells(row: str) -> list[str]:
+    """Split a row of a table, but not within code: more cells than the head has are not drawn."""
+    return escapedSplit(_CODE.sub(lambda code: re.sub(r"\\?\|", r"\|", code[0]), row))
 
 
 _DUNDER: Final = re.compile(r"(?<!\w)__[a-z0-9]+(?:_[a-z0-9]+)*__(?!\w)")
 _CJK: Final = re.compile("[\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef]")
+_CODE: Final = re.compile(r"(?<![`\\])`[^`]+`")
 _BREAK: Final = re.compile(r"[ ]*<br[ ]*/?>[ ]*", re.IGNORECASE)
 
 
