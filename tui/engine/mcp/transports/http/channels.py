@@ -121,7 +121,7 @@ class StreamPosition:
 
 def message_in(event: httpx2.ServerSentEvent) -> str:
     """Return what may be a message in an event, as some give their events names of their own."""
-    return event.data if event.event == "message" or event.data[:1] in {"{", "["} else ""
+    return event.data if event.event == "message" or '"jsonrpc"' in event.data else ""
 
 
 class StreamableHttp:
