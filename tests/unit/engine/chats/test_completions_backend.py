@@ -271,6 +271,17 @@ ODD_CALLS: dict[str, tuple[list[str], list[Any]]] = {
     "all of it again": ([call('{"a": 1}', index=0, id="x")] * 2, [{"a": 1}]),
     "JSON in JSON": ([call(json.dumps('{"a": 1}'), index=0)], [{"a": 1}]),
     "cut after {}": ([call("{}", index=0), piece(index=0, function={"arguments": '{"a'})], []),
+    "an object of one": (
+        [event({"tool_calls": {"function": {"name": "add", "arguments": {"a": 1}}}})],
+        [{"a": 1}],
+    ),
+    "as they were before tools": (
+        [
+            event({"function_call": {"name": "add", "arguments": '{"a"'}}),
+            event({"function_call": {"arguments": ": 1}"}}),
+        ],
+        [{"a": 1}],
+    ),
     "no JSON": ([call("{", index=0, id="x")], []),
     "a list": ([call("[]", index=0, id="x")], []),
     "no name": ([piece(index=0, id="x", function={"arguments": "{}"})], []),
@@ -298,6 +309,8 @@ ODD_BODIES: dict[str, tuple[str, str, str]] = {
     "neither": (A, "a", ""),
     "nothing": ("", "", ""),
     "several choices": (A + event({"content": "b"}, index=1) + END, "a", "STOP"),
+    "an index as a text": (event({"content": "a"}, index="0") + END, "a", "STOP"),
+    "a text without a delta": ('data: {"choices": [{"text": "a"}]}\n\n' + END, "a", "STOP"),
     "no choices": ('data: {"choices": []}\n\n' + A + END, "a", "STOP"),
     "no list of them": ('data: {"choices": null}\n\n' + A + END, "a", "STOP"),
     "a null delta": ('data: {"choices": [{"delta": null}]}\n\n' + A + END, "a", "STOP"),
@@ -335,6 +348,46 @@ async def test_answers_however_they_are_sent(case: str) -> None:
     chunks = await whole(text, kind)
     assert "".join(one["text"] for one in parts(chunks)) == expected
     assert (chunks[-1].finish_reason if chunks else "") == reason
+
+
+@pytest.mark.parametrize(
+    ("text", "thoughts", "said"),
+    [
+        ("<think>\nhm </ so</think>\n\nyes", "\nhm </ so", "yes"),
+        ("\n<thinking>hm</thinking>yes <think>no</think>", "hm", "yes <think>no</think>"),
+        ("[THINK]hm[/THINK] yes\n", "hm", "yes\n"),
+        ("<|channel>thought\nhm<channel|>yes", "\nhm", "yes"),
+        (
+            "<|channel|>analysis<|message|>hm<|end|><|channel|>final<|message|>yes",
+            *("hm<|end|>", "yes"),
+        ),
+        ("<think>hm", "hm", ""),
+        ("<think></think>yes", "", "yes"),
+        ("\n<thin", "", "\n<thin"),
+        ("  <b>yes</b>", "", "  <b>yes</b>"),
+        ("a <think>b</think>", "", "a <think>b</think>"),
+    ],
+)
+async def test_thoughts_in_tags_are_thoughts_however_they_are_cut(
+    text: str, thoughts: str, said: str
+) -> None:
+    for size in (1, 3, 7, len(text)):
+        pieces = (text[at : at + size] for at in range(0, len(text), size))
+        chunks = await whole("".join(event({"content": one}) for one in pieces) + END)
+        found = [(one["text"], bool(one.get("thought"))) for one in parts(chunks)]
+        with row(size):
+            assert "".join(one for one, is_thought in found if is_thought) == thoughts
+            assert "".join(one for one, is_thought in found if not is_thought) == said
+
+
+async def test_pictures_in_answers_are_kept() -> None:
+    url = "data:image/png;base64,iVBORw0KGgo="
+    inside = {"type": "image_url", "image_url": {"url": url}}
+    for delta in ({"images": [inside]}, {"content": [inside]}, {"images": [{"image_url": url}]}):
+        assert parts(await whole(event(delta) + END)) == [PNG]
+    elsewhere = {"image_url": {"url": "https://pictures.example/1"}}
+    (part,) = parts(await whole(event({"images": [elsewhere]}) + END))
+    assert part["text"].strip() == "https://pictures.example/1"
 
 
 async def test_a_stream_that_is_cut_at_any_byte_is_never_a_whole_answer() -> None:
@@ -433,6 +486,11 @@ async def test_errors_of_all_forms(error: object, words: str) -> None:
     [
         ('{"code": 401, "msg": "token expired"}', "no access .* token expired"),
         ('{"base_resp": {"status_msg": "login fail"}, "choices": null}', "login fail"),
+        (
+            '{"error": "Unexpected endpoint or method. (POST /chat/completions)"}',
+            "has nothing at this address",
+        ),
+        (event({}) + 'data: {"error": {"message": "insufficient_quota"}}\n\n', "quota is used up"),
         ('data: {"message": "worker died"}\n\n', "aborted the answer: worker died"),
         (A + event({}, finish_reason="error", error={"message": "It died."}), "answer: It died."),
         (

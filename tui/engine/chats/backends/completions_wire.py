@@ -49,6 +49,18 @@ _CONTEXT: Final = (
 _CONTEXT_SET: Final = re.compile(r"^num_ctx\s+(\d{1,9})$", re.MULTILINE)
 _OUTPUT: Final = ("max_completion_tokens", "max_output_tokens")
 
+_THINKS: Final = {
+    **{f"<{tag}>": f"</{tag}>" for tag in ("think", "thinking", "thought", "reasoning")},
+    **{"[THINK]": "[/THINK]", "◁think▷": "◁/think▷", "<|channel>thought": "<channel|>"},
+    "<|channel|>analysis<|message|>": "<|channel|>final<|message|>",
+}
+"""Between what models have thoughts at the start of an answer, where their service leaves them."""
+
+_AFTER: Final = "\n"
+"""In place of what ends thoughts: they have ended, and only blanks have followed so far."""
+
+_PICTURE: Final = re.compile(r"data:(image/[\w.+-]+);base64,([A-Za-z0-9+/]+={0,2})")
+
 _MOST: Final = 2**53
 """The largest number of tokens that is believed."""
 
@@ -257,7 +269,9 @@ class StepReader:
         self._by_index: dict[object, _Call] = {}
         self._by_id: dict[str, _Call] = {}
         self._reasoning: dict[str, list[Any]] = {}
-        self._finish = ""
+        self._finish = self._held = ""
+        self._thinks_to: str | None = None
+        """What ends the thoughts that have begun; None at the start, empty without any."""
         self.is_over = self.has_read = False
 
     def read(self, data: Mapping[str, Any]) -> ModelChunk:
@@ -266,16 +280,22 @@ class StepReader:
         Raises:
             TypeError: If it is none.
         """
-        choices = [one for one in as_list(data.get("choices")) if not one.get("index")]
+        listed = as_list(data.get("choices"))
+        choices = [one for one in listed if one.get("index") in {None, 0, "0", ""}]
         choice = choices[0] if choices else {}
         self.has_read = self.has_read or bool(choice)
         is_whole = "message" in choice and "delta" not in choice  # some send both in each piece
         self.is_over = self.is_over or is_whole
         said = choice.get("message" if is_whole else "delta") or {}
-        parts = [*self._thoughts(said), *_texts(said.get("content"))]
+        parts = self._thoughts(said)
+        for content in (said.get("content") or choice.get("text"), said.get("images")):
+            for part in _texts(content):
+                is_text = "text" in part and "thought" not in part
+                parts += self._split(part["text"]) if is_text else [part]
         if refusal := text_in(said, "refusal"):
             parts.append({"text": without_surrogates(refusal)})
-        for piece in as_list(said.get("tool_calls")):
+        calls = said.get("tool_calls") or said.get("function_call")
+        for piece in [calls] if isinstance(calls, Mapping) else as_list(calls):
             self._add_piece(piece)
         self._finish = text_in(choice, "finish_reason") or self._finish
         places = (data, choice, as_object(data.get("x_groq")))
@@ -289,12 +309,39 @@ class StepReader:
         if not finish and self.is_over:
             finish = "STOP"
         whole = [part for part in parts if part is not None]
+        left = self._split("", is_last=True)
         if len(whole) < len(parts):
-            return ModelChunk(finish_reason=MALFORMED)
+            return ModelChunk(tuple(left), MALFORMED)
         if whole and self._reasoning:
             kept = {key: _joined(pieces) for key, pieces in self._reasoning.items()}
             whole.append({"text": "", "thoughtSignature": json.dumps(kept)})
-        return ModelChunk(tuple(whole), finish)
+        return ModelChunk((*left, *whole), finish)
+
+    def _split(self, text: str, *, is_last: bool = False) -> list[Json]:
+        """Tell thoughts between tags from the answer after them, as far as it can be known."""
+        text, end = self._held + text, self._thinks_to
+        self._held = ""
+        if end is None and not is_last:
+            begun = text.lstrip()
+            start = next((tag for tag in _THINKS if begun.startswith(tag)), "")
+            if not start and any(tag.startswith(begun) for tag in _THINKS):
+                self._held = text
+                return []
+            self._thinks_to = end = _THINKS.get(start, "")
+            text = begun[len(start) :] if start else text
+        if not end or end == _AFTER:
+            text = text.lstrip() if end else text
+            self._thinks_to = "" if text else end
+            return [{"text": text}] if text else []
+        thought, found, rest = text.partition(end)
+        if found:
+            self._thinks_to = _AFTER
+        elif not is_last:
+            sizes = range(len(end) - 1, 0, -1)
+            held = next((size for size in sizes if text.endswith(end[:size])), 0)
+            thought, self._held = text[: len(text) - held], text[len(text) - held :]
+        thoughts: list[Json] = [{"text": thought, "thought": True}] if thought else []
+        return [*thoughts, *(self._split(rest) if rest else ())]
 
     def _add_piece(self, piece: Mapping[str, Any]) -> None:
         """Find the call that a piece belongs to; not every service numbers them well."""
@@ -366,6 +413,10 @@ def _texts(content: object) -> Iterator[Json]:
                 yield {**part, "thought": True}
         elif text := text_in(one, "text"):
             yield {"text": without_surrogates(text)}
+        elif url := text_in(as_object(one.get("image_url")), "url") or text_in(one, "image_url"):
+            found = _PICTURE.fullmatch(url)
+            media = {"mimeType": found[1], "data": found[2]} if found else {}
+            yield {"inlineData": media} if media else {"text": without_surrogates(f"\n{url}\n")}
 
 
 def _count(counted: object, key: str) -> int:

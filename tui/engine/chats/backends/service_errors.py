@@ -211,6 +211,8 @@ def _when(seconds: float | None) -> str:
 def from_status(error: Refusal, context: RequestContext) -> ModelError:
     """Return the error for a refusal, with advice."""
     match error.code:
+        case 0 if (known := _known_refusal(error, context)) and not known.refused_tool:
+            return known
         case 0 if (known := _known_refusal(replace(error, code=400), context)) and known.lacks:
             return known
         case 0:
