@@ -366,6 +366,26 @@ def test_a_report_is_no_key_whole_twice_or_in_pieces(
     assert keys(report, b"x") == ["x"]
 
 
+@pytest.mark.parametrize("as_text", [False, True])
+def test_a_sequence_may_begin_with_one_byte(as_text: bool) -> None:
+    """Of terminals that are told to answer so; in UTF-8 it is a character."""
+
+    def begun(first: int, rest: bytes) -> bytes:
+        return (chr(first).encode() if as_text else bytes([first])) + rest
+
+    for first, rest, key in ((0x9B, b"A", "up"), (0x8F, b"P", "f1"), (0x9B, b"113;5u", "ctrl+q")):
+        sent = begun(first, rest)
+        assert keys(b"a", sent, b"b") == keys(b"a", *cut(sent, 1), b"b") == ["a", key, "b"]
+    for first, rest in ((0x9D, b"11;rgb:0/0/0"), (0x90, b">|xterm"), (0x9F, b"Gi=1;OK")):
+        for end in (b"\x9c", b"\xc2\x9c", b"\x1b\\", b"\x07"):
+            sent = begun(first, rest + end)
+            assert keys(b"a", sent, b"b") == keys(b"a", *cut(sent, 1), b"b") == ["a", "b"]
+    pasted = b"\x1b[200~one" + begun(0x9B, b"201~\r\x11\x1b[201~")
+    found = read(pasted)
+    assert [type(one) for one in found] == [events.Paste], "its end may be pasted, and ends nothing"
+    assert keys(b"\xe2\x9b", b"a")[-1] == "a", "half a character begins no sequence"
+
+
 @pytest.mark.parametrize("size", [1, 5, 4096])
 @pytest.mark.parametrize(
     ("answer", "told"),

@@ -1,11 +1,11 @@
 """Textual's driver, hardened against invalid input and a terminal that goes away."""
 
+import codecs
 import io
 import os
 import re
 import selectors
 import signal
-from codecs import getincrementaldecoder
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import suppress
 from threading import Event, Lock, Thread
@@ -74,12 +74,26 @@ _NO_KEY: Final = re.compile(r"\x1b\[(?!M|<[\d;]+[Mm]|\?\d+;\d\$y)[0-?]*[ -/]*[@-
 _REST: Final = re.compile(r"\](?:\d+;|[lL])|P[\d!$+=>@|]|_G|\[(?:[?>=<][\d;]|200~)|\[[ -?]*[@-~]\Z")
 """What follows Esc where a slow line cut a sequence after it."""
 
+_CONTROLS: Final = "gemdeck-controls"
+
 _IN_ONE_READ: Final = (
     (re.compile(r"\x1b\x1b[O\[]([A-DFHP-S])"), "\x1b[1;3\\1"),  # Alt: PuTTY, rxvt, Linux console
     (re.compile(r"\x1b\x1b\[(\d+)~"), "\x1b[\\1;3~"),
     (re.compile(r"\\\r\n"), "\x1b[13;2u"),  # Shift+Enter as gemini-cli sets VS Code up
 )
 """Keys whose first character is a key, too, and the same in kitty's form."""
+
+_ONE_BYTE: Final = re.compile("[\x8f\x90\x9b-\x9d\x9f]")
+"""What may stand for Esc with O, P, [, \\, ] or _ at the start or the end of a sequence."""
+
+
+def _read_control(error: Any) -> tuple[str, int]:  # noqa: ANN401 - a UnicodeDecodeError
+    """Read a control character of one byte as it is; other bytes are replaced, as usual."""
+    found = error.object[error.start : error.end].decode("latin-1")
+    return (found if _ONE_BYTE.fullmatch(found) else "\ufffd"), error.end
+
+
+codecs.register_error(_CONTROLS, _read_control)
 
 _UNTITLED: Final = frozenset({"linux", "dumb", ""})
 """Terminals without a title, which might print it."""
@@ -220,7 +234,7 @@ class TerminalInput:
 
     def __init__(self, *, debug: bool = False) -> None:
         self._parser = DeckParser(debug)
-        self._decoder = getincrementaldecoder("utf-8")("replace")
+        self._decoder = codecs.getincrementaldecoder("utf-8")(_CONTROLS)
         self._pastes = PasteReader()
         self._escaped = False
         """Whether the last key was Esc because nothing came after it in time."""
@@ -242,6 +256,7 @@ class TerminalInput:
             case Pasted(text):
                 yield events.Paste(text)
             case Keystrokes(text):
+                text = _ONE_BYTE.sub(lambda found: f"\x1b{chr(ord(found[0]) - 64)}", text)
                 if self._escaped and _REST.match(text):
                     text = "\x1b" + text
                 self._escaped, at = False, 0
