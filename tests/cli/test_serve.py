@@ -342,6 +342,32 @@ async def test_L10_L24_gemdeck_serves_neither_itself_nor_a_folder_without_trust(
     assert "gemdeck mcp serve" not in listed.stdout + listed.stderr
 
 
+async def test_clients_that_leave_things_out_or_send_lists_are_answered() -> None:
+    write_settings({"mcpServers": {"a": library(tools={"t": []})}})
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    hello = {"id": 1, "method": "initialize", "params": {"protocolVersion": "2025-03-26"}}
+    sent = (
+        hello,
+        {"method": "notifications/initialized"},
+        [{"id": 2, "method": "tools/list"}, {"jsonrpc": "2.0", "id": "3", "method": "ping"}],
+    )
+    async with opened("mcp", "serve", cwd=Path.home(), **pipes) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        await process.stdin.send("".join(f"{json.dumps(one)}\n" for one in sent).encode())
+        said, answers = b"", dict[object, Any]()
+        while len(answers) < 3:
+            said += await process.stdout.receive()
+            *lines, said = said.split(b"\n")
+            told = map(json.loads, lines)
+            answers |= {one["id"]: one["result"] for one in told if "id" in one}
+        assert answers[1]["serverInfo"]["name"] == "gemdeck"
+        assert [one["name"] for one in answers[2]["tools"]] == ["t"]
+        assert answers["3"] == {}
+        await process.stdin.aclose()
+        await finish(process)
+
+
 async def test_a_signal_ends_it_while_the_client_is_there() -> None:
     """Whose first line begins with a byte order mark."""
     write_settings({"mcpServers": {"a": library(tools={"t": []})}})

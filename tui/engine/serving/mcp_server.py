@@ -1,10 +1,11 @@
 """Serves gemdeck's servers over stdio to a client of another program, in both eras of MCP."""
 
 import asyncio
+import json
 import os
 import sys
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from typing import Any, Final, cast, get_args
 
@@ -33,6 +34,7 @@ from tui.engine.serving.shared_servers import (
     RequestRefusedError,
     SharedServers,
 )
+from tui.model.bounded_json import as_object, value_or_none
 from tui.model.chat import Progress
 from tui.text import sanitize_line
 
@@ -285,4 +287,17 @@ async def _filled_in(forms: Mapping[str, Any], context: _Context) -> Mapping[str
 async def _lines() -> AsyncIterator[str]:
     source = os.fdopen(os.dup(sys.stdin.fileno()), "rb")
     while line := await in_daemon_thread(source.readline):
-        yield line.decode("utf-8-sig", "replace")  # PowerShell begins with a mark
+        for message in _messages(line.decode("utf-8-sig", "replace")):  # PowerShell's has a mark
+            yield message
+
+
+def _messages(line: str) -> Iterator[str]:
+    """Give the messages of a line singly, with what the SDK requires and some clients leave out."""
+    read = value_or_none(line.encode())
+    for one in read if isinstance(read, list) else [read]:
+        whole = {"jsonrpc": "2.0", **one} if isinstance(one, dict) else one
+        if isinstance(whole, dict) and whole.get("method") == "initialize":
+            params = as_object(whole.get("params"))
+            about = {"name": "", "version": "", **as_object(params.get("clientInfo"))}
+            whole["params"] = {"capabilities": {}, **params, "clientInfo": about}
+        yield line if whole == read else json.dumps(whole) + "\n"
