@@ -424,6 +424,8 @@ async def test_the_version_is_told_and_what_cannot_be_meant_is_refused() -> None
         ((*demo, "--nonsense"), "--nonsense"),
         ((*demo, "-m", "bad model"), "-m"),
         (("-p", "x", "-i", "y"), "use one of them"),
+        (("-p", "x", "-p", "y"), "only one text can be sent"),
+        (("-i", "x", "-i", ""), "only one text can be sent"),
         (("-p", "x", "--save", "--private"), "cannot be combined"),
         (("-p", "x", "--yolo", "--approval-mode", "default"), "cannot be combined"),
         (("-p", "x", "--include-directories", "gone"), "there is no folder "),

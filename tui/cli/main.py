@@ -1,5 +1,6 @@
 """The ``gemdeck`` command: the screen by default, one turn without it with ``-p``."""
 
+import functools
 import gc
 import os
 import stat
@@ -54,6 +55,16 @@ def _checked_model(_context: object, _parameter: object, name: str | None) -> st
         return check_model_name(name.strip())
     except ValueError as error:
         raise click.BadParameter(str(error)) from error
+
+
+def _one(_context: object, _parameter: object, given: tuple[str, ...]) -> str | None:
+    """Refuse all but one text: of two, the first would be lost."""
+    if len(given) > 1:
+        raise click.BadParameter("only one text can be sent; put all of it in one.")
+    return given[0] if given else None
+
+
+_message: Final = functools.partial(click.option, metavar="TEXT", multiple=True, callback=_one)
 
 
 def _words(_context: object, _parameter: object, given: Iterable[str]) -> tuple[str, ...]:
@@ -180,12 +191,8 @@ def _prepare_terminal() -> None:
     epilog=EPILOG,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 96},
 )
-@click.option(
-    "-p", "--prompt", metavar="TEXT", help="Send one message without a screen and print the answer."
-)
-@click.option(
-    "-i", "--prompt-interactive", metavar="TEXT", help="Open the screen and send this message."
-)
+@_message("-p", "--prompt", help="Send one message without a screen and print the answer.")
+@_message("-i", "--prompt-interactive", help="Open the screen and send this message.")
 @click.option(
     "-o",
     "--output-format",
