@@ -66,10 +66,14 @@ END = event({}, finish_reason="stop")
 DONE = "data: [DONE]\n\n"
 
 
-async def whole(text: str, kind: str = "text/event-stream") -> list[ModelChunk]:
+async def whole(
+    text: str,
+    kind: str = "text/event-stream",
+    **more: Any,  # noqa: ANN401 - settings
+) -> list[ModelChunk]:
     """Give what becomes of a body."""
     async with HttpServer(handle=answer(200, text.encode(), content_type=kind)) as server:
-        backend = await open_completions(server.origin)
+        backend = await open_completions(server.origin, **more)
         try:
             return await read(backend)
         finally:
@@ -378,6 +382,8 @@ async def test_thoughts_in_tags_are_thoughts_however_they_are_cut(
         with row(size):
             assert "".join(one for one, is_thought in found if is_thought) == thoughts
             assert "".join(one for one, is_thought in found if not is_thought) == said
+        chunks = await whole("".join(event({"content": one}) for one in text) + END, thoughts=False)
+        assert "".join(one["text"] for one in parts(chunks)) == said
 
 
 async def test_pictures_in_answers_are_kept() -> None:

@@ -10,7 +10,7 @@ from typing import Any, Final
 import httpx2
 
 from tui.engine.chats.backends import completions_wire as wire
-from tui.engine.chats.backends.backend import ModelChunk, ModelError, ModelRequest, ModelTraits
+from tui.engine.chats.backends.backend import ModelChunk, ModelRequest, ModelTraits
 from tui.engine.chats.backends.event_stream import read_events, read_values
 from tui.engine.chats.backends.service_errors import (
     Refusal,
@@ -132,7 +132,7 @@ class CompletionsBackend:
 
     async def models(self) -> Sequence[ModelOffer]:
         """Ask the service for its models, and learn what it says of this one."""
-        async with answering(self._translated):
+        async with answering(lambda error: translate(error, self._context)):
             listed = (await self._listed())[:MAX_MODELS]
             more = await self._more([text_in(one, "id") for one in listed])
         more = [*more, *({} for _ in listed)]  # what the list says counts first
@@ -152,9 +152,6 @@ class CompletionsBackend:
 
     async def aclose(self) -> None:
         await self._http.aclose()
-
-    def _translated(self, error: Exception) -> ModelError:
-        return translate(error, self._context)
 
     async def _listed(self) -> list[Mapping[str, Any]]:
         url = f"{self._service.url}/models"
@@ -232,15 +229,18 @@ class CompletionsBackend:
                             again = {} if has_begun else body
                             raise self._refused(broken, again, context)
                         odd = value if value.get("choices") is None else odd
-                        chunk = reader.read(value)
-                        chunk = chunk if self._thoughts else _without_thoughts(chunk)
+                        chunk = self._shown(reader.read(value))
                         if chunk != NOTHING:  # it only keeps the connection alive
                             has_begun = True
                             yield chunk
         if reader.has_read:
-            yield reader.end()
+            yield self._shown(reader.end())
         elif odd:  # such as an error under HTTP 200
             raise self._refused(self._read_refusal(0, odd), {}, context)
+
+    def _shown(self, chunk: ModelChunk) -> ModelChunk:
+        kept = (one for one in chunk.parts if self._thoughts or not one.get("thought"))
+        return replace(chunk, parts=tuple(kept))
 
     def _body(self, request: ModelRequest, names: wire.WireNames) -> wire.Json:
         options, without = request.options, self._without
@@ -322,14 +322,6 @@ def _failure(value: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
 def _words(error: object) -> str:
     """Return the words of an error; behind them those that OpenRouter had from its provider."""
     behind = text_in(as_object(as_object(error).get("metadata")), "raw")
-    both = (_read(one) or one for one in (words_in(error), behind))
-    return ": ".join(filter(None, both))
-
-
-def _read(words: str) -> str:
-    """Return the words of an error that stands in another one's as JSON."""
-    return words_in(value_or_none(words.encode(errors="replace")))
-
-
-def _without_thoughts(chunk: ModelChunk) -> ModelChunk:
-    return replace(chunk, parts=tuple(one for one in chunk.parts if not one.get("thought")))
+    both = words_in(error), behind  # in which another one may stand as JSON
+    read = (words_in(value_or_none(one.encode(errors="replace"))) or one for one in both)
+    return ": ".join(filter(None, read))

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any, Final
 
 from tui.engine.chats.backends.backend import ModelChunk, WireContent, WirePart
@@ -55,9 +55,6 @@ _THINKS: Final = {
     "<|channel|>analysis<|message|>": "<|channel|>final<|message|>",
 }
 """Between what models have thoughts at the start of an answer, where their service leaves them."""
-
-_AFTER: Final = "\n"
-"""In place of what ends thoughts: they have ended, and only blanks have followed so far."""
 
 _PICTURE: Final = re.compile(r"data:(image/[\w.+-]+);base64,([A-Za-z0-9+/]+={0,2})")
 
@@ -288,12 +285,9 @@ class StepReader:
         self.is_over = self.is_over or is_whole
         said = choice.get("message" if is_whole else "delta") or {}
         parts = self._thoughts(said)
-        for content in (said.get("content") or choice.get("text"), said.get("images")):
-            for part in _texts(content):
-                is_text = "text" in part and "thought" not in part
-                parts += self._split(part["text"]) if is_text else [part]
-        if refusal := text_in(said, "refusal"):
-            parts.append({"text": without_surrogates(refusal)})
+        text = said.get("content") or choice.get("text")
+        for part in chain(*map(_texts, (text, said.get("images"), said.get("refusal")))):
+            parts += self._split(part["text"]) if part.keys() == {"text"} else [part]
         calls = said.get("tool_calls") or said.get("function_call")
         for piece in [calls] if isinstance(calls, Mapping) else as_list(calls):
             self._add_piece(piece)
@@ -319,29 +313,25 @@ class StepReader:
 
     def _split(self, text: str, *, is_last: bool = False) -> list[Json]:
         """Tell thoughts between tags from the answer after them, as far as it can be known."""
-        text, end = self._held + text, self._thinks_to
-        self._held = ""
-        if end is None and not is_last:
+        text, self._held = self._held + text, ""
+        if self._thinks_to is None:
             begun = text.lstrip()
             start = next((tag for tag in _THINKS if begun.startswith(tag)), "")
-            if not start and any(tag.startswith(begun) for tag in _THINKS):
+            if not (start or is_last) and any(tag.startswith(begun) for tag in _THINKS):
                 self._held = text
                 return []
-            self._thinks_to = end = _THINKS.get(start, "")
+            self._thinks_to = _THINKS.get(start, "")
             text = begun[len(start) :] if start else text
-        if not end or end == _AFTER:
-            text = text.lstrip() if end else text
-            self._thinks_to = "" if text else end
-            return [{"text": text}] if text else []
-        thought, found, rest = text.partition(end)
-        if found:
-            self._thinks_to = _AFTER
-        elif not is_last:
-            sizes = range(len(end) - 1, 0, -1)
-            held = next((size for size in sizes if text.endswith(end[:size])), 0)
+        end = self._thinks_to
+        thought, found, rest = text.partition(end) if end else ("", "", text)
+        if found:  # blanks may follow it first
+            rest = rest.lstrip()
+            self._thinks_to, self._held = ("", "") if rest else (end, end)
+        elif end and not is_last:
+            held = next(n for n in range(len(end) - 1, -1, -1) if text.endswith(end[:n]))
             thought, self._held = text[: len(text) - held], text[len(text) - held :]
-        thoughts: list[Json] = [{"text": thought, "thought": True}] if thought else []
-        return [*thoughts, *(self._split(rest) if rest else ())]
+        parts: list[Json] = [{"text": thought, "thought": True}, {"text": rest}]
+        return [part for part in parts if part["text"]]
 
     def _add_piece(self, piece: Mapping[str, Any]) -> None:
         """Find the call that a piece belongs to; not every service numbers them well."""
@@ -391,16 +381,14 @@ def _joined(pieces: Sequence[Any]) -> Any:  # noqa: ANN401 - a text, or a list o
         return "".join(pieces)
     blocks: list[Json] = []
     for _, same in groupby(pieces, lambda one: [one.get(key) for key in _SAME]):
-        block: dict[str, list[Any]] = {}
+        block: Json = {}
         for key, value in ((key, value) for one in same for key, value in one.items()):
             block.setdefault(key, []).append(value)
-        blocks.append({key: _whole(key, values) for key, values in block.items()})
+        for key, values in block.items():
+            is_text = key in _IN_PIECES and all(isinstance(value, str) for value in values)
+            block[key] = "".join(values) if is_text else values[-1]
+        blocks.append(block)
     return blocks
-
-
-def _whole(key: str, values: Sequence[Any]) -> Any:  # noqa: ANN401 - any JSON
-    is_text = key in _IN_PIECES and all(isinstance(value, str) for value in values)
-    return "".join(values) if is_text else values[-1]
 
 
 def _texts(content: object) -> Iterator[Json]:
