@@ -375,10 +375,16 @@ async def test_a_session_goes_on_and_a_missing_one_not(gemini: FakeGemini, tmp_p
     sent = [part["text"] for one in gemini.requests[1].contents for part in one["parts"]]
     assert sent == ["my name is Ada", "Hello, Ada.", "who am I?", "You are Ada.", "and now?"]
 
+    with SessionLibrary(state_dir()).path_of(saved).open("a") as file:
+        file.write("<<<<<<< HEAD\n")
+    gemini.steps = [[Say("Yes.")]]
+    damaged = await run("-p", "really?", "--resume", gemini=gemini, cwd=tmp_path, code=0)
+    assert damaged.stderr == "gemdeck: 1 line of the session was unreadable.\n"
+
     missing = await run("-p", "go on", "--resume", "2000", "-o", "json", gemini=gemini)
     assert missing.code == ExitCode.ERROR
     assert "no" in missing.json["error"]["message"]
-    assert len(gemini.requests) == 2
+    assert len(gemini.requests) == 3
 
 
 async def test_a_turn_is_saved_where_that_is_asked_for(gemini: FakeGemini, tmp_path: Path) -> None:
@@ -426,6 +432,7 @@ async def test_the_version_is_told_and_what_cannot_be_meant_is_refused() -> None
         (("-p", "x", "-i", "y"), "use one of them"),
         (("-p", "x", "-p", "y"), "only one text can be sent"),
         (("-i", "x", "-i", ""), "only one text can be sent"),
+        (("-p", "x", "--resume="), "an ID must not be empty"),
         (("-p", "x", "--save", "--private"), "cannot be combined"),
         (("-p", "x", "--yolo", "--approval-mode", "default"), "cannot be combined"),
         (("-p", "x", "--include-directories", "gone"), "there is no folder "),

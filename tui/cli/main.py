@@ -313,6 +313,8 @@ def main(  # noqa: PLR0913 - one for each option that is not the engine's
         return
     if prompt is not None and prompt_interactive is not None:
         raise click.UsageError("-p runs without a screen and -i with one; use one of them.")
+    if given["resume"] == "":  # such as an unset variable of a script
+        raise click.UsageError("--resume: an ID must not be empty.")
     if yolo and approval_mode == "default":
         raise click.UsageError("--yolo and --approval-mode default cannot be combined.")
     if given["save"] and given["private"]:

@@ -207,6 +207,8 @@ class SessionCommands:
         entries = saved.entries
         if remark := " ".join(saved.remarks):
             entries = [*entries, ChatNotice(EntryId("restored"), Severity.WARNING, remark)]
+            if not self.conversations.attended:  # nobody sees the entries
+                self._say(Severity.WARNING, remark)
         shown, title = tuple(entries), saved.view.title
         one.publish(ConversationRestored(shown, saved.usage, recorder.session, title))
         if saved.unsent:
