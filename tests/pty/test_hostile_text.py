@@ -40,7 +40,7 @@ OWN_KINDS: Final = {
     *("CSI t", "OSC 2", "OSC 8", "OSC 11", "CSI ?2031h", "CSI ?2031l"),
     *("CSI ?7h", "CSI ?7l", "CSI ?25h", "CSI ?25l", "CSI ?1000h", "CSI ?1000l", "CSI ?1003h"),
     *("CSI ?1003l", "CSI ?1004h", "CSI ?1004l", "CSI ?1006h", "CSI ?1006l", "CSI ?1015h"),
-    *("CSI ?1015l", "CSI ?1049h", "CSI ?1049l", "CSI ?2004h", "CSI ?2004l"),
+    *("CSI ?9001l", "CSI ?1015l", "CSI ?1049h", "CSI ?1049l", "CSI ?2004h", "CSI ?2004l"),
 }
 """All that gemdeck and Textual write themselves from the start to the end."""
 

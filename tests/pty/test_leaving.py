@@ -36,6 +36,7 @@ def wait_for_screen(terminal: Terminal, seen: int) -> None:
         return ALT_SCREEN in written and b"Servers" in written.rpartition(ALT_SCREEN)[2]
 
     terminal.wait_for(is_drawn)
+    assert b"\x1b[?9001l" in terminal.raw[seen:], "keys may be in the form of Windows' consoles"
 
 
 def test_after_every_stop_the_screen_is_drawn_keys_count_and_quitting_ends_it(

@@ -102,8 +102,9 @@ _KEEP_TITLE: Final = "\x1b[22;2t"
 _OLD_TITLE: Final = "\x1b]2;\x1b\\\x1b[23;2t"
 """Gives the window the title back that it had, or none where a terminal kept none."""
 
-_WITH_ALTERNATES: Final = "\x1b[=4;2u"
-"""Asks for the key of a Latin layout, too: Ctrl+C has no Latin letter on a Russian one."""
+_KEY_FORMS: Final = "\x1b[=4;2u\x1b[?9001l"
+"""Asks for the key of a Latin layout, too: Ctrl+C has no Latin letter on a Russian one. Windows'
+own form of keys, which another program may have left on, goes off."""
 
 HANGUP_EXIT: Final = 128 + signal.SIGHUP
 """The exit code after the terminal went away, as after the signal."""
@@ -355,7 +356,7 @@ class DeckDriver(LinuxDriver):
         super().start_application_mode()  # type: ignore[no-untyped-call]  # Textual leaves it so
         self._loop.add_signal_handler(signal.SIGWINCH, self._report_size)
         if self._writer_thread is not None:  # else it is in the background, and goes on later
-            self.write(_WITH_ALTERNATES)
+            self.write(_KEY_FORMS)
             title, self._title = self._title, ""
             progress, self._progress = self._progress, ""
             self.set_title(title)
