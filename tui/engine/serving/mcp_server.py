@@ -5,7 +5,7 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from typing import Any, Final, cast, get_args
 
@@ -285,19 +285,14 @@ async def _filled_in(forms: Mapping[str, Any], context: _Context) -> Mapping[str
 
 
 async def _lines() -> AsyncIterator[str]:
+    """Give messages singly, with what the SDK requires and some clients leave out."""
     source = os.fdopen(os.dup(sys.stdin.fileno()), "rb")
-    while line := await in_daemon_thread(source.readline):
-        for message in _messages(line.decode("utf-8-sig", "replace")):  # PowerShell's has a mark
-            yield message
-
-
-def _messages(line: str) -> Iterator[str]:
-    """Give the messages of a line singly, with what the SDK requires and some clients leave out."""
-    read = value_or_none(line.encode())
-    for one in read if isinstance(read, list) else [read]:
-        whole = {"jsonrpc": "2.0", **one} if isinstance(one, dict) else one
-        if isinstance(whole, dict) and whole.get("method") == "initialize":
-            params = as_object(whole.get("params"))
-            about = {"name": "", "version": "", **as_object(params.get("clientInfo"))}
-            whole["params"] = {"capabilities": {}, **params, "clientInfo": about}
-        yield line if whole == read else json.dumps(whole) + "\n"
+    while line := (await in_daemon_thread(source.readline)).decode("utf-8-sig", "replace"):
+        read = value_or_none(line.encode())  # without the mark with which PowerShell begins
+        for one in read if isinstance(read, list) else [read]:
+            whole = {"jsonrpc": "2.0", **one} if isinstance(one, dict) else one
+            if isinstance(whole, dict) and whole.get("method") == "initialize":
+                params = as_object(whole.get("params"))
+                about = {"name": "", "version": "", **as_object(params.get("clientInfo"))}
+                whole["params"] = {"capabilities": {}, **params, "clientInfo": about}
+            yield line if whole == read else json.dumps(whole) + "\n"

@@ -51,9 +51,6 @@ _OF_THE_REQUEST: Final = re.compile(
 )
 """What some say, as if they had failed, of what the model does not take."""
 
-NOTHING: Final = ModelChunk()
-"""What says nothing."""
-
 
 class _AgainError(Exception):
     """The same request may go out once more in other words."""
@@ -230,7 +227,7 @@ class CompletionsBackend:
                             raise self._refused(broken, again, context)
                         odd = value if value.get("choices") is None else odd
                         chunk = self._shown(reader.read(value))
-                        if chunk != NOTHING:  # it only keeps the connection alive
+                        if chunk != ModelChunk():  # else it only keeps the connection alive
                             has_begun = True
                             yield chunk
         if reader.has_read:

@@ -113,8 +113,13 @@ def translate(error: Exception, context: RequestContext) -> ModelError:
             return error
         case httpx2.HTTPError():
             return _from_transport(error, context)
+        case _ if _WEB_PAGE.search(text := context.clean(error)):  # of somebody else
+            return _web_page(context, retryable=True)
         case _:
-            return _unreadable(context.clean(error), context)
+            _log.warning("an answer could not be read: %s", text)
+            words = f"The service's answer could not be read: it is not what {context.api} sends."
+            advice = f"Try again, or correct {context.place}. The log has details."
+            return ModelError(words, advice=advice, retryable=True)
 
 
 def wrong_api(context: RequestContext, why: str, part: str) -> ModelError:
@@ -128,16 +133,6 @@ def wrong_api(context: RequestContext, why: str, part: str) -> ModelError:
     where = sanitize_line(context.address, 200) or "Google's address"
     words = f"{where} is not {context.api}: asked for its models, {why}."
     return ModelError(words, advice=f"Correct {context.place}: {part}.")
-
-
-def _unreadable(text: str, context: RequestContext) -> ModelError:
-    """Say that an answer is none; a web page comes from somebody else than the service."""
-    if _WEB_PAGE.search(text):
-        return _web_page(context, retryable=True)
-    _log.warning("an answer could not be read: %s", text)
-    words = f"The service's answer could not be read: it is not what {context.api} sends."
-    advice = f"Try again, or correct {context.place}. The log has details."
-    return ModelError(words, advice=advice, retryable=True)
 
 
 def _web_page(
@@ -233,7 +228,10 @@ def from_status(error: Refusal, context: RequestContext) -> ModelError:
             words = "The service refused the request"
             return error.told(words, advice, refused_content=error.raw)
         case 429 if "no capacity" not in error.raw.lower():
-            return _from_quota(error)
+            wait = error.retry_after
+            again = {"retryable": True, "retry_after": QUOTA_WAIT if wait is None else wait}
+            words = "Too many requests for the key's quota"
+            return error.told(words, f"Try again {_when(wait)}.", **again)
         case code if code in {408, 429} or code >= 500:
             words = f"The service is overloaded or failing (HTTP {code})"
             advice = f"Try again {_when(error.retry_after)}. {_ANOTHER}"
@@ -276,12 +274,6 @@ def _refused_tool(text: str, tools: Sequence[str]) -> str:
         return tools[index] if index < len(tools) else ""
     found = _DECLARATION_NAME.search(text)
     return found[1] if found and found[1] in tools else ""
-
-
-def _from_quota(error: Refusal) -> ModelError:
-    wait = error.retry_after
-    again = {"retryable": True, "retry_after": QUOTA_WAIT if wait is None else wait}
-    return error.told("Too many requests for the key's quota", f"Try again {_when(wait)}.", **again)
 
 
 def _from_transport(error: httpx2.HTTPError, context: RequestContext) -> ModelError:
