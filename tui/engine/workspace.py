@@ -188,7 +188,8 @@ class Workspace:
                 path, is_folder = Path(entry.path), entry.is_dir(follow_symlinks=False)
                 if (is_folder and entry.name in HIDDEN) or rules.names(path, is_folder=is_folder):
                     continue
-                if entry.is_symlink() and not _leads_to_file(path, root):
+                real = Path(os.path.realpath(path)) if entry.is_symlink() else None
+                if real is not None and not (real.is_relative_to(root) and real.is_file()):
                     continue
                 yield path, is_folder
                 if is_folder:
@@ -225,11 +226,6 @@ def _shown(path: Path, root: Path, roots: Sequence[Path]) -> str:
     inside = path.as_posix()[len(root.as_posix().rstrip("/")) + 1 :]
     earlier = roots[: roots.index(root)]
     return str(path) if any(os.path.lexists(one / inside) for one in earlier) else inside
-
-
-def _leads_to_file(link: Path, root: Path) -> bool:
-    real = Path(os.path.realpath(link))
-    return real.is_relative_to(root) and real.is_file()
 
 
 def folders_like(typed: str, base: Path, limit: int) -> list[str]:

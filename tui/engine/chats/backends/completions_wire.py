@@ -58,9 +58,6 @@ _THINKS: Final = {
 
 _PICTURE: Final = re.compile(r"data:(image/[\w.+-]+);base64,([A-Za-z0-9+/]+={0,2})")
 
-_MOST: Final = 2**53
-"""The largest number of tokens that is believed."""
-
 _LEFT_OUT: Final = "[This part of the answer is left out: it is not text.]"
 
 _BESIDE: Final = "[gemdeck: what the tools gave beside their texts]"
@@ -409,7 +406,7 @@ def _texts(content: object) -> Iterator[Json]:
 
 def _count(counted: object, key: str) -> int:
     value = counted.get(key) if isinstance(counted, Mapping) else None
-    return min(value, _MOST) if type(value) is int and value > 0 else 0
+    return min(value, 2**53) if type(value) is int and value > 0 else 0  # more is not believed
 
 
 def read_offer(one: Mapping[str, Any], service: str) -> ModelOffer:
