@@ -62,6 +62,7 @@ SUMMARISED: Final = (
 FULL: Final = 0.8
 """The part of the context from which `/compress` is offered."""
 
+TOO_LONG: Final = "Go back with /edit, choose a larger model (/model), or start a new conversation."
 UNSAVED: Final = "The conversation is not saved, so only its summary remains."
 
 MAX_TEMPERATURE: Final = 2.0
@@ -126,6 +127,7 @@ async def summarised(
             made = await generated(backend, ModelRequest([*told, ask], ()), publish)
         except ModelError as error:
             if error.lacks != "room" or not (told := shortened(told)):
+                error.advice = TOO_LONG if error.lacks == "room" else error.advice
                 raise
     if not made.text.strip():
         raise ModelError("The model returned no summary.", advice="Try again.")

@@ -202,6 +202,9 @@ class ModelStep:
                 raise MalformedCallError(words, "called a tool that it was not offered")
             case "MAX_TOKENS":
                 advice = "Ask the model to continue, or ask for a shorter answer."
+                advice = (
+                    advice if self.any_text else "Change the output limit or thinking: /options."
+                )
                 cut = "The answer was cut off: it reached the model's output limit."
                 raise ModelError(cut, advice=advice)
             case reason if re.search("ERROR|ABORT|INSUFFICIENT", reason):
@@ -315,5 +318,9 @@ async def generated(backend: ModelBackend, request: ModelRequest, publish: Publi
             words = f"The model used up all {request.max_output_tokens} tokens before it answered."
             raise ModelError(words)
         return Generation(text, (), backend.model, is_cut=True)
-    step.judge()
+    try:
+        step.judge()
+    except ModelError as error:
+        error.advice = "Try again, or choose another model with /model or --model."  # no message
+        raise
     return Generation(text, step.gathered.calls, backend.model)

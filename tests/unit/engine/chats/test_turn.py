@@ -157,6 +157,7 @@ async def test_a_message_that_was_not_taken_in_goes_back_to_the_user() -> None:
                 ours = notice.text.removeprefix(words).endswith(" sends.")
                 assert words != UNREADABLE or ours, "no library's words"
                 assert notice.severity is Severity.ERROR
+                assert "continue" not in notice.advice, "there is nothing to go on with"
                 assert (chat.last_turn.outcome, chat.last_turn.unsent) == (TurnOutcome.FAILED, "x")
                 await chat.say("again")
                 assert chat.answer.endswith("fine")

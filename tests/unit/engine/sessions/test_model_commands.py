@@ -10,7 +10,7 @@ from tests.fakes.gemini_rules import Json
 from tests.fakes.gemini_script import Action, Call, Fail, Say, Sleep
 from tests.security.decks import Deck, Play, Script, Turncoat, deck, play, shop, tool
 from tests.unit.engine.mcp.support import eventually
-from tests.unit.engine.sessions.test_resuming import library, notices, remarks, told_in
+from tests.unit.engine.sessions.test_resuming import asked, library, notices, remarks, told_in
 from tui.engine import late
 from tui.engine.chats.backends.backend import ModelBackend, ModelError
 from tui.engine.chats.backends.gemini import thinking_problem
@@ -187,6 +187,20 @@ async def test_a_conversation_that_is_too_long_is_cut_until_it_can_be_summarised
         assert sizes == sorted(sizes, reverse=True)
         assert (len(sizes), it.fake.violations) == (3, [])
         assert "one" in str(it.fake.requests[-1].contents), "what is short is kept"
+
+
+async def test_where_not_even_one_turn_fits_nothing_changes_and_the_advice_is_another(
+    play: Play,
+) -> None:
+    words = "The input token count (5000) exceeds the maximum number of tokens allowed (4096)."
+    async with play([[Say("1")], *[[Fail(400, words)]] * 4]) as it:
+        await it.ask("one")
+        it.engine.models.compress()
+        await eventually(lambda: "too long for the model" in notices(it))
+        assert words in notices(it)
+        assert "/edit" in notices(it)
+        assert "/compress" not in notices(it)
+        assert asked(it) == ["one"]
 
 
 def test_a_conversation_gets_shorter_until_one_turn_is_left() -> None:
