@@ -289,6 +289,22 @@ async def test_files_go_along_with_resources_or_a_message_comes_back(home: Path,
     assert at.store.state.completion == ArgumentCompleted("1", ("data.bin",))
 
 
+async def test_a_file_that_is_not_there_is_told_and_lines_mean_their_file(
+    home: Path, at: Typed
+) -> None:
+    (home / "work" / "a.py").write_text("print(1)")
+    for lines in (":2", ":2:5", ":1-2", "#L2", "#L1-L2"):
+        await at.ask(text := f"explain @a.py{lines}, please")
+        assert at.sent == [text, "[File a.py]", "print(1)", "[End of a.py]"]
+    sent = len(at.fake.requests)
+    await at.ask(text := "compare @gone.py with @src/*.py, @a.py, @types/node and @nobody")
+    assert (at.sent[0], len(at.fake.requests)) == (text, sent + 1)
+    assert at.error == "No such file here: gone.py, src/*.py. The message was sent without it."
+    (home / "work" / "big.png").write_bytes(b"\0" * 7_000_001)
+    await at.ask("see @.")
+    assert at.error.startswith("@. was not sent: it is too large in total")
+
+
 async def test_a_message_that_fails_on_its_way_comes_back_as_typed(at: Typed) -> None:
     text = f"/greet Ada be\nkind \u202e {'x' * 60_000}"
     await at.ask(text)

@@ -88,12 +88,14 @@ class MessageContent(Frozen):
         parts: What the model gets; at least one part.
         servers: The servers whose data the parts contain.
         before: What was said before it, as a server's prompt has it.
+        missing: What it names that is not there, as it seems.
     """
 
     shown: str
     parts: tuple[TextPart | MediaPart | JsonObject, ...]
     servers: tuple[ServerId, ...] = ()
     before: tuple[PromptMessage, ...] = ()
+    missing: tuple[str, ...] = ()
 
     @classmethod
     def of_text(cls, text: str) -> "MessageContent":
@@ -371,6 +373,9 @@ class Turn:
             typed = sanitize(self._message.text)
             message = UserMessage(self._entry, content.shown, typed, content.servers)
             self._publish(e.MessageExpanded(message))
+            if names := sanitize_line(", ".join(content.missing), 200):
+                words = f"No such file here: {names}."
+                self._notify(Severity.WARNING, words, "The message was sent without it.")
         self._record.read.update(dict.fromkeys(content.servers))
         self._history.add_user(content.parts, content.before)
 

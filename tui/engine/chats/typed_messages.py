@@ -49,6 +49,11 @@ MAX_SHOWN: Final = 100
 _SHELL: Final = re.compile(r"!(?:[\w./~]|\s*\Z)")
 """How a command for a shell begins, as gemini-cli has one."""
 
+_LINES: Final = re.compile(r"(?::\d[\d:,-]*|#L\d[\dL-]*)\Z")
+"""Which lines of a file are meant; all of it is sent."""
+
+_LIKE_FILE: Final = re.compile(r"\A(?:[\w.*~-]*/)*[\w.*-]+\.[A-Za-z]\w{0,3}\Z")
+
 _AS_TEXT: Final = "Type \\@ for a plain @."
 
 
@@ -91,7 +96,8 @@ class Attachments:
         Raises:
             MessageError: If something cannot be read or is too large.
         """
-        found = await asyncio.to_thread(lambda: list(self._found(wanted)))
+        missing = list[str]()
+        found = await asyncio.to_thread(lambda: list(self._found(wanted, missing)))
         _check_number(len(found))
         shown = [sanitize(text).strip()]
         parts: list[TextPart | MediaPart | JsonObject] = []
@@ -111,9 +117,10 @@ class Attachments:
             shown.append(line)
             parts += more
         servers = dict.fromkeys(one.server for one in found if isinstance(one, ResourceMention))
-        return MessageContent("\n\n".join(filter(None, shown)), tuple(parts), tuple(servers))
+        text = "\n\n".join(filter(None, shown))
+        return MessageContent(text, tuple(parts), tuple(servers), missing=tuple(missing))
 
-    def _found(self, wanted: Wanted) -> Iterator[ResourceMention | WorkspacePath]:
+    def _found(self, wanted: Wanted, gone: list[str]) -> Iterator[ResourceMention | WorkspacePath]:
         """Leave out the words that are no paths, and paths that were there before. Blocks."""
         seen: set[ResourceMention | WorkspacePath] = set()
         for one in wanted:
@@ -121,9 +128,11 @@ class Attachments:
             if target is not None and target not in seen:
                 seen.add(target)
                 yield target
+            elif target is None and isinstance(one, PathMention):
+                gone += _LIKE_FILE.findall(one.trimmed)
 
     def _path(self, mention: PathMention) -> WorkspacePath | None:
-        for typed in dict.fromkeys((mention.path, mention.trimmed)):
+        for typed in dict.fromkeys((mention.path, word := mention.trimmed, _LINES.sub("", word))):
             try:
                 if (found := self._workspace.find(typed)) is not None:
                     return found
@@ -166,7 +175,8 @@ def _read_path(reader: PathReader, found: WorkspacePath) -> PathReading:
     try:
         return reader.read(found)
     except UnreadablePathError as error:
-        raise MessageError(f"@{clip(found.shown, MAX_SHOWN)} was not sent: {error}.") from error
+        name = clip(found.shown or ".", MAX_SHOWN)
+        raise MessageError(f"@{name} was not sent: {error}.") from error
 
 
 def _check_media(source: ResourceMention | WorkspacePath, part: MediaPart, media_left: int) -> None:
