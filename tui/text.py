@@ -6,6 +6,7 @@ instead, which leaves it as it is but for hidden text. What is hidden is decided
 both, `_reveal`. Errors for the user are at the end.
 """
 
+import codecs
 import re
 import unicodedata
 from collections.abc import Callable
@@ -219,6 +220,12 @@ def note_hidden(number: int) -> str:
     """Say that hidden characters were spelled out; nothing if there were none."""
     words = f"[{counted(number, 'invisible character')} in this text: spelled out as ⟨U+…⟩.]"
     return words if number else ""
+
+
+def decoded(data: bytes | bytearray) -> str:
+    """Read a text in UTF-8, or in UTF-16 where it begins with the mark of that."""
+    is_wide = data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # as of PowerShell
+    return data.decode("utf-16" if is_wide else "utf-8-sig", "replace")
 
 
 def note_lost(data: bytes | bytearray, text: str) -> str:

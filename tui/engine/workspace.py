@@ -23,6 +23,7 @@ from tui.model.input.mentions import SECRET_NAME
 from tui.text import (
     AdvisedError,
     counted,
+    decoded,
     for_model,
     is_shown_whole,
     note_hidden,
@@ -337,10 +338,11 @@ class PathReader:
             image = (TextPart(f"[File {name}: {kind}]"), media)
             return image, f"{kind}, {counted(len(data), 'byte')}"
         data = self._read(path, self._text_left)
-        if b"\0" in data[:_BINARY_SAMPLE]:
+        read = decoded(data)
+        if "\0" in read[:_BINARY_SAMPLE]:
             raise UnreadablePathError("it is not text, an image or a PDF")
         self._text_left -= len(data)
-        text, hidden = for_model(data.decode("utf-8-sig", "replace"))
+        text, hidden = for_model(read)
         note = " ".join(filter(None, (note_lost(data, text), note_hidden(hidden))))
         said = (f"[File {name}]", text or "[It is empty.]", note, f"[End of {name}]")
         parts = tuple(TextPart(words) for words in said if words)

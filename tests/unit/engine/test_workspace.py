@@ -156,6 +156,15 @@ def test_what_is_not_utf_8_is_said_to_the_user_and_to_the_model(root: Path) -> N
     assert read(opened(root), "own.txt").shown == "[own.txt: 4 characters]"
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-8-sig"])
+def test_a_text_with_a_mark_of_its_encoding_is_read(root: Path, encoding: str) -> None:
+    mark = "\ufeff" if encoding == "utf-16-be" else ""
+    write(root, {"of-powershell.txt": f"{mark}café".encode(encoding)})
+    found = read(opened(root), "of-powershell.txt")
+    assert found.shown == "[of-powershell.txt: 4 characters]"
+    assert TextPart("café") in found.parts
+
+
 def test_what_is_too_large_or_unfit_is_said(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(root, {"big.txt": "x" * 3_000, "many/a": "x" * 1_500, "many/b": "x" * 1_500})
     monkeypatch.setattr(workspace_module, "MAX_TEXT_BYTES", 2_000)
