@@ -81,6 +81,8 @@ class Dialog(Overlay[Any]):
 
     def show_keys(self) -> None:
         """Name the keys that do something now, or say what there is to say."""
+        if not self.query(".dialog"):
+            return  # the size of the terminal changed while it opens or closes
         keys = keys_of(self, self.frame, self.enter)
         said = Content.styled(self._said, "$text-warning")
         self.frame.border_subtitle = said if self._said else keys
