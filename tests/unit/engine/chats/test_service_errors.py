@@ -16,6 +16,7 @@ from tests.support.waiting import PATIENCE
 from tests.unit.engine.chats.support import open_backend
 from tests.unit.engine.chats.test_gemini_backend import DECLARATION, collect, failures, request
 from tui.engine.chats.backends.backend import ModelError
+from tui.engine.chats.backends.gemini import MAX_WRONG
 from tui.engine.chats.backends.service_errors import (
     Refusal,
     RequestContext,
@@ -36,6 +37,7 @@ WRONG: Final = [
     {"field": "contents[1].parts[0]", "description": "no data"},
     {"field": "x", "description": "Not valid."},
 ]
+MANY: Final = [{"field": "x", "description": f"{number:02}"} for number in range(MAX_WRONG + 9)]
 HALF: Final = 'data: {"candidates": [{"content": {"par'
 
 STREAMS: Final[Mapping[str, tuple[str, str]]] = {
@@ -142,6 +144,10 @@ async def test_known_refusals_get_words_and_advice_of_their_own() -> None:
                 }
             },
             "Not valid. contents[1].parts[0]: no data",
+        ),
+        (
+            {"error": {"message": "Many:", "details": [{"fieldViolations": MANY}]}},
+            f"Many:{''.join(f' x: {number:02}' for number in range(MAX_WRONG))}",
         ),
     ],
 )
