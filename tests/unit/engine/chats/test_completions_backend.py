@@ -427,7 +427,7 @@ async def test_each_failure_says_what_happened() -> None:
         ({"error": "Bad Request", "message": "no such field"}, "Bad Request: no such field"),
         ({"code": 1, "msg": "some words"}, "request: some words"),
         ({"errors": [{"message": "first"}]}, "request: first"),
-        ({"odd": 5}, "'odd': 5"),
+        ({"odd": [5, None, "é"]}, '{"odd": \\[5, null, "é"\\]}'),
         ("", "refused the request$"),
         ("[]", "refused the request$"),
     ],

@@ -1,6 +1,7 @@
 """Services that speak chat completions as a model backend, over plain HTTP."""
 
 import asyncio
+import json
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, suppress
@@ -283,7 +284,9 @@ class CompletionsBackend:
         """Read an error as these services and what stands before them write it."""
         said = next(iter(as_list(said)), said)  # Google's are in a list
         inner = as_object(as_object(said).get("error")) or as_object(said)
-        raw = _words(inner or said) or text or str(said or "")
+        raw = (
+            _words(inner or said) or text or (json.dumps(said, ensure_ascii=False) if said else "")
+        )
         told = inner.get("code")
         code = told if code == 0 and isinstance(told, int) and told >= 400 else code
         code = 400 if code in {404, 500} and _OF_THE_REQUEST.search(raw) else code
