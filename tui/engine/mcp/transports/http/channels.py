@@ -40,7 +40,7 @@ from tui.engine.mcp.transports.http.http_errors import (
 )
 from tui.engine.mcp.transports.jsonrpc_lines import overdue, split_batch
 from tui.engine.mcp.wire.tap import LAST_EVENT_ID, SESSION_HEADER
-from tui.model.wire.refusals import words_of
+from tui.model.wire.refusals import MAX_BODY, words_of
 
 if TYPE_CHECKING:
     from tui.engine.mcp.transports.http.http_transport import HttpTransport
@@ -103,18 +103,18 @@ class StreamPosition:
     Attributes:
         event_id: The id of the last event, for ``Last-Event-ID``; empty if there is none.
         retry: Seconds that the server wants us to wait before resuming, or None.
-        last: The content of the last event that has any.
+        last: The beginning of the last event that has any content.
     """
 
     event_id: str = ""
     retry: float | None = None
-    last: str = ""
+    last: bytes = b""
 
     def note(self, event: httpx2.ServerSentEvent) -> None:
         """Update the position after an event."""
         if 0 < len(event.id) <= MAX_EVENT_ID and event.id.isascii() and event.id.isprintable():
             self.event_id = event.id
-        self.last = event.data or self.last
+        self.last = event.data[:MAX_BODY].encode() or self.last
         if event.retry is not None:
             self.retry = min(max(event.retry / 1000, MIN_RETRY), MAX_RETRY)
 
@@ -266,7 +266,7 @@ class StreamableHttp:
         try:
             if await self._read_answer(request.id, response, position):
                 return
-            cut = cut_error(response.status_code).quoting(self._words_of(position))
+            cut = cut_error(response.status_code).quoting(self._transport.words_of(position.last))
         except ExchangeError as fault:
             if not fault.is_cut:
                 raise
@@ -316,10 +316,7 @@ class StreamableHttp:
                     fault.error.reason = f"{words}: it {fault.error.reason}"
                     raise ExchangeError(fault.error, Outcome.UNKNOWN) from fault
             attempts = 0 if position.event_id != before else attempts + 1
-        raise cut_error().quoting(self._words_of(position))
-
-    def _words_of(self, position: StreamPosition) -> str:
-        return self._transport.words_of(position.last.encode())
+        raise cut_error().quoting(self._transport.words_of(position.last))
 
     async def _listen(self) -> None:
         """Keep the stream for messages of the server open, if it offers one."""
@@ -473,7 +470,7 @@ class ServerSentEvents:
                     async for event in events:
                         position.note(event)
                         await self._take(event, response.url)
-            raise cut_error().quoting(self._transport.words_of(position.last.encode()))
+            raise cut_error().quoting(self._transport.words_of(position.last))
         except ExchangeError as fault:
             if not self._endpoint.done():
                 self._endpoint.set_exception(fault)
@@ -486,10 +483,10 @@ class ServerSentEvents:
         if event.event == "endpoint" and not self._endpoint.done():
             self._endpoint.set_result(endpoint := _resolve(event.data, base))
             self._transport.tap.http("endpoint", str(endpoint), {})
-        elif not self._endpoint.done():
-            self._transport.remark("ignored an event before the address for messages")
-        elif data := message_in(event):
+        elif (data := message_in(event)) and self._endpoint.done():
             await self._deliver(data.encode())
+        elif data:
+            self._transport.remark("ignored an event before the address for messages")
 
     async def _deliver(self, data: bytes) -> None:
         for part in await split_batch(data):
