@@ -105,6 +105,20 @@ async def test_a_response_in_place_of_an_acceptance_is_taken() -> None:
         assert watcher.statuses(WEB)[-1] is S.READY
 
 
+async def test_nobody_waits_for_the_end_of_what_accepts_a_notice() -> None:
+    async def accept(exchange: Exchange) -> None:
+        await exchange.begin(202, content_type="application/json")
+        await exchange.write(b'{"status":')
+        await exchange.hang()
+
+    async with (
+        SseServer(on={"notifications/initialized": accept}) as server,
+        connected(server.url, Transport.SSE) as (manager, watcher),
+    ):
+        assert (await call(manager, "echo", {"text": "hi"})).parts == HI
+        assert watcher.log(WEB) == []
+
+
 async def test_the_words_of_a_server_that_does_not_begin_are_shown() -> None:
     async def complain(exchange: Exchange) -> None:
         await begin_and_end(exchange)

@@ -435,8 +435,9 @@ class ServerSentEvents:
         endpoint = await self._endpoint
         body = self._transport.encoded(outgoing.message)
         async with self._http.exchange("POST", endpoint, headers, body) as response:
+            is_question = isinstance(outgoing.message, types.JSONRPCRequest)
             is_json = "json" in media_type(response) and response.status_code < 300
-            body = await (read_body if is_json else read_words)(response)
+            body = await (read_body if is_question and is_json else read_words)(response)
             said = self._transport.words_of(body)
             if response.status_code == 404 and not self._was_heard:
                 place = endpoint.copy_with(query=None)
@@ -447,7 +448,7 @@ class ServerSentEvents:
             if response.status_code >= 300:
                 raise status_error(response, said)
             self._was_heard = True
-            if b'"jsonrpc"' in body:  # some answer here rather than on the stream
+            if is_question and b'"jsonrpc"' in body:  # some answer here, not on the stream
                 await self._deliver(body)
 
     def cancels_by_abort(self) -> bool:
