@@ -50,7 +50,7 @@ _OF_THE_REQUEST: Final = re.compile(
     r"(?:image|audio|media) input|mmproj|--jinja|system role|(?:context|input) length",
     re.IGNORECASE,
 )
-"""What some say, as if they had failed, of what the model does not take."""
+"""What some services say of a request with the status of a failure of their own."""
 
 NOTHING: Final = ModelChunk()
 """What says nothing."""

@@ -232,7 +232,7 @@ class StreamableHttp:
             body = await read_words(response)
         if SESSION_HEADER in response.request.headers and _is_session_lost(status, reply, body):
             return session_error(status)
-        fault = status_error(response, self._transport.words_of(body))
+        fault = status_error(response).quoting(self._transport.words_of(body))
         fault.reply, asked = reply, response.headers.get("retry-after", "")
         fault.pause = float(asked) if status in {429, 503} and _SECONDS.fullmatch(asked) else 0.0
         return fault
@@ -440,13 +440,13 @@ class ServerSentEvents:
             body = await (read_body if is_question and is_json else read_words)(response)
             said = self._transport.words_of(body)
             if response.status_code == 404 and not self._was_heard:
-                place = endpoint.copy_with(query=None)
+                place = endpoint.copy_with(userinfo=b"", query=None)
                 error = ServerError(f"wants messages at {place}, where nothing is (HTTP 404)")
                 raise ExchangeError(error, Outcome.NOT_EXECUTED, status=404).quoting(said)
             if response.status_code == 404:
                 raise session_error(404)
             if response.status_code >= 300:
-                raise status_error(response, said)
+                raise status_error(response).quoting(said)
             self._was_heard = True
             if is_question and b'"jsonrpc"' in body:  # some answer here, not on the stream
                 await self._deliver(body)
@@ -466,7 +466,7 @@ class ServerSentEvents:
                 if is_refused or media_type(response) != EVENT_STREAM:
                     said = self._transport.words_of(await read_words(response))
                     fault = status_error if is_refused else content_error
-                    raise fault(response, said)
+                    raise fault(response).quoting(said)
                 async with aclosing(read_events(response, self._transport.take_lines)) as events:
                     async for event in events:
                         position.note(event)
