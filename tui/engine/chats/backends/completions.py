@@ -29,7 +29,7 @@ from tui.engine.chats.backends.service_http import (
     open_http,
 )
 from tui.engine.keys.credentials import ModelAccess
-from tui.model.bounded_json import as_list, as_object, text_in, value_or_none
+from tui.model.bounded_json import as_list, as_object, json_or_text, text_in, value_or_none
 from tui.model.input.addresses import is_loopback
 from tui.model.models import ModelOffer
 from tui.model.settings import GemdeckSettings, ServiceModel
@@ -323,15 +323,10 @@ def _failure(value: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
 
 
 def _words(error: object) -> str:
-    """Return the words of an error; behind them those that OpenRouter had from its provider."""
+    """Return the words of an error, also as JSON within it, and of OpenRouter's provider."""
     behind = text_in(as_object(as_object(error).get("metadata")), "raw")
-    both = (_read(one) or one for one in (words_in(error), behind))
+    both = (words_in(json_or_text(one)) or one for one in (words_in(error), behind))
     return ": ".join(filter(None, both))
-
-
-def _read(words: str) -> str:
-    """Return the words of an error that stands in another one's as JSON."""
-    return words_in(value_or_none(words.encode(errors="replace")))
 
 
 def _without_thoughts(chunk: ModelChunk) -> ModelChunk:
