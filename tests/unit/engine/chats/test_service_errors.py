@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -156,6 +157,15 @@ async def test_a_refusals_words_are_shown_wherever_they_stand(body: object, word
         with pytest.raises(ModelError) as caught:
             await collect(await open_backend(server.origin))
     assert str(caught.value) == f"The service refused the request: {words}"
+
+
+def test_known_words_are_looked_for_in_little_time() -> None:
+    context = RequestContext(BackendKind.GEMINI, "gemini-9", "", 1.0)
+    begin = time.process_time()
+    for words, reasons in (("api " * 20_000, []), ("x", ["api"] * 20_000)):
+        error = from_status(Refusal.read(400, words, reasons, [], context.clean), context)
+        assert "The service refused the request" in str(error)
+    assert time.process_time() - begin < 1
 
 
 def test_vertex_is_refused_with_advice_of_its_own() -> None:
