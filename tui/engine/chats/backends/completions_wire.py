@@ -213,10 +213,8 @@ class _Call:
     name: str = ""
     arguments: list[str] = field(default_factory=list)
 
-    def add(self, piece: Mapping[str, Any]) -> None:
-        function = piece.get("function")
-        said = function if isinstance(function, Mapping) else piece
-        self.id = self.id or text_in(piece, "id")
+    def add(self, key: str, said: Mapping[str, Any]) -> None:
+        self.id = self.id or key
         name, arguments = text_in(said, "name"), said.get("arguments")
         if name != self.name and not (self.name and self.arguments):  # some repeat it in each piece
             self.name += name
@@ -300,7 +298,8 @@ class StepReader:
         """Find the call that a piece belongs to; not every service numbers them well."""
         index, key = piece.get("index"), text_in(piece, "id")
         last = self._calls[-1] if self._calls else None
-        name = text_in(as_object(piece.get("function")) or piece, "name")
+        said = as_object(piece.get("function")) or piece
+        name = text_in(said, "name")
         same = self._by_id.get(key) if key else None
         if same and name and same.arguments and same.name not in {"", name}:
             same = None  # it has the id of another
@@ -314,7 +313,7 @@ class StepReader:
             call = _Call()
             self._calls.append(call)
         self._by_index[index] = call
-        call.add(piece)
+        call.add(key, said)
         self._by_id[call.id] = call
 
     def _thoughts(self, said: Mapping[str, Any]) -> list[Json]:
