@@ -10,6 +10,7 @@ from tests.support.waiting import at_once
 from tests.unit.engine.mcp.network.support import WEB, connected, define, reason
 from tests.unit.engine.mcp.support import HASTY, call, eventually, ready, refuses
 from tui.engine.mcp.catalog.offered_tool import TextPart
+from tui.engine.mcp.transports.http import http_client
 from tui.engine.mcp.transports.http.channels import _resolve
 from tui.engine.mcp.transports.http.http_errors import ExchangeError
 from tui.model.servers import ServerStatus as S
@@ -105,7 +106,11 @@ async def test_a_response_in_place_of_an_acceptance_is_taken() -> None:
         assert watcher.statuses(WEB)[-1] is S.READY
 
 
-async def test_nobody_waits_for_the_end_of_what_accepts_a_notice() -> None:
+async def test_nobody_waits_for_the_end_of_what_accepts_a_notice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(http_client, "WORDS_TIMEOUT", 0.1)
+
     async def accept(exchange: Exchange) -> None:
         await exchange.begin(202, content_type="application/json")
         await exchange.write(b'{"status":')
