@@ -10,7 +10,7 @@ import asyncio
 import json
 import re
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Final, NamedTuple, NewType, get_args
@@ -30,6 +30,7 @@ from tui.engine.mcp.wire.tap import Tap
 from tui.model.bounded_json import MAX_STRUCTURE, JsonError, read_value, structure, value_or_none
 from tui.model.chat import Severity
 from tui.model.wire.frames import FrameFault
+from tui.text import sanitize_line
 
 EXCHANGE_FAILED: Final = -31_001
 """Code of an error reply that a transport gives in place of the server, for one request.
@@ -323,6 +324,14 @@ def _unreadable(line: bytes, secrets: Redactor, reason: str) -> types.JSONRPCErr
     return types.JSONRPCError(jsonrpc="2.0", id=reply_id, error=problem)
 
 
+def _called_off(request: types.RequestId, reason: object) -> types.JSONRPCError:
+    """Return an error reply for a request of ours of which the server says that it cancelled it."""
+    words = f"cancelled the request: {sanitize_line(str(reason or 'it gives no reason'))}"
+    told = f"{words}; whether the request had any effect is unknown"
+    error = types.ErrorData(code=EXCHANGE_FAILED, message=told)
+    return types.JSONRPCError(jsonrpc="2.0", id=request, error=error)
+
+
 def _id_by_pattern(line: bytes) -> int | str | None:
     """Find the id at either end of a reply; an id in the middle may be another one."""
     if b'"result"' not in line and b'"error"' not in line:
@@ -370,6 +379,7 @@ class FlowControl:
         self._noise = self._lines = 0
         self._drops = self.is_heard = False
         self._open = Counter[types.RequestId | None]()
+        self._theirs = deque[types.RequestId](maxlen=10 * MAX_OPEN)  # a late end is of these
         self._asked: set[str] = set()
 
     def note_sent(self, message: types.JSONRPCMessage) -> None:
@@ -411,14 +421,19 @@ class FlowControl:
                 message, cost = None, DROPPED_COST
             case types.JSONRPCRequest(id=request):
                 self._open[request] += 1
+                self._theirs.append(request)
                 cost = REQUEST_COST
             case types.JSONRPCResponse(id=answered) | types.JSONRPCError(id=answered):
                 if answered is not None and str(answered) not in self._asked:
                     self._note_noise(f"id {answered!r}", "a response to no request")
                 self._asked.discard(str(answered))
             case types.JSONRPCNotification(
-                method="notifications/cancelled", params={"requestId": int() | str() as request}
+                method="notifications/cancelled",
+                params={"requestId": int() | str() as request, **more},
             ):
+                if request not in self._theirs and str(request) in self._asked:
+                    self._asked.discard(str(request))
+                    message = _called_off(request, more.get("reason"))
                 self._note_end(request)
         cost += len(line) / PIECE + structure / STRUCTURE + searched / SEARCHED
         self._spend(cost)
