@@ -295,7 +295,7 @@ async def test_what_a_prompt_and_a_resource_say_is_read_whatever_its_form() -> N
     }
 
 
-def test_a_blob_in_any_base64_reaches_the_model() -> None:
+def test_a_blob_in_any_base64_reaches_the_model_and_a_file() -> None:
     wrapped = base64.encodebytes(b"\xfb\xff" * 90).decode()
     for blob in (wrapped, wrapped.translate(str.maketrans("+/", "-_")), wrapped.rstrip("=\n")):
         with row(blob):
@@ -303,6 +303,9 @@ def test_a_blob_in_any_base64_reaches_the_model() -> None:
             read = convert_resource(WEB, "a://1", types.ReadResourceResult.model_validate(raw))
             assert read.problem == ""
             assert any(isinstance(part, MediaPart) for part in read.parts)
+        for written in (blob, f"data:image/png;base64,{blob}"):
+            with row(written):
+                assert joined_contents([{"blob": written}]) == b"\xfb\xff" * 90
 
 
 def test_contents_of_another_form_are_no_file() -> None:
