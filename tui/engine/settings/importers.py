@@ -13,6 +13,7 @@ import tomllib
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path, PurePath
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -449,9 +450,6 @@ _SHELL: Final = re.compile(r"\A[|&;<>()\n]+\Z|`|\$\(")
 """What only a shell can do: alone it counts as its sign even if it was quoted."""
 
 _JSON: Final = re.compile(r'\{|"[^"]*"\s*:|\[mcp_servers\b')
-_ADDS: Final = "--add-mcp"
-"""VS Code's option before a server in JSON."""
-
 _ASSIGNED: Final = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 _HOME: Final = re.compile(r"\A([A-Za-z_]\w*=)?~(?=/|\Z)")
 
@@ -480,7 +478,7 @@ def understand(text: str, machine: Machine) -> tuple[Candidate, ...]:
         return (_typed((text,)),)
     env, words = _command(text)
     client, *verb = (PurePath(words[0]).name, *words[1:3])
-    if (given := words[words.index(_ADDS) + 1 :] if _ADDS in words else []) and given[0][:1] == "{":
+    if given := [b for a, b in pairwise(words) if a == "--add-mcp" and b[:1] == "{"]:  # of VS Code
         return _from_json(given[0], machine)
     if verb in (["mcp", "add"], ["mcp", "add-json"]):  # of clients that nobody here knows, too
         return (_from_add(words[3:], env, machine),)

@@ -1,12 +1,15 @@
 """Errors of HTTP exchanges as messages: what happened, and what to do."""
 
 import os
+import re
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from http import HTTPStatus
+from time import time
 from typing import Final, Self
 
 import httpx2
@@ -26,6 +29,7 @@ CERTIFICATE_ADVICE: Final = (
     "gemdeck never connects without a valid certificate. To accept one of a private authority, "
     "set SSL_CERT_FILE to the certificate of that authority."
 )
+_SECONDS: Final = re.compile("[0-9]{1,6}")
 _BREAKS: Final = {"closed", "disconnected"}  # in what the library says of a connection
 _NAMED: Final = (ssl.SSLError, socket.gaierror, ConnectionRefusedError)
 _CHECK_NETWORK: Final = "Check the address, the network and the proxy settings."
@@ -149,7 +153,21 @@ def status_error(response: httpx2.Response, said: str) -> ExchangeError:
     error = _refused(status)
     if isinstance(error, SignInError) and "authorization" in response.request.headers:
         error.reason = f"rejected the token (HTTP {status})"
-    return ExchangeError(error, outcome, status=status).quoting(said)
+    fault = ExchangeError(error, outcome, status=status)
+    fault.pause = _pause_of(response)
+    error.reason += f"; it asks to wait {fault.pause:,.0f} s" if fault.pause else ""
+    return fault.quoting(said)
+
+
+def _pause_of(response: httpx2.Response) -> float:
+    """Return the seconds after which a busy server wants the request again, or 0."""
+    asked = response.headers.get("retry-after", "") if response.status_code in {429, 503} else ""
+    is_date = _SECONDS.fullmatch(asked) is None
+    with suppress(ValueError, IndexError, OverflowError):  # it is neither
+        return max(
+            0.0, parsedate_to_datetime(asked).timestamp() - time() if is_date else float(asked)
+        )
+    return 0.0
 
 
 def auth_error(problem: AuthError, status: int) -> ExchangeError:
