@@ -498,7 +498,8 @@ def _from_json(text: str, machine: Machine) -> tuple[Candidate, ...]:
     keyed = {key.rpartition(".")[2]: value for key, value in content.items()}  # "amp.mcpServers"
     every = [as_object(keyed.get("mcp")).get("servers")]  # in VS Code's settings
     every += [keyed.get(key) for key in dict.fromkeys(one.key for one in CLIENTS.values())]
-    listed = next(map(as_object, filter(_has_entries, every)), content)
+    objects = (as_object(one) for one in every if isinstance(one, dict))
+    listed = next((one for one in objects if one.keys().isdisjoint(_TARGETS)), content)
     if any(isinstance(content.get(key), str) for key in _TARGETS):
         listed = {str(content.get("name") or _name_in(content)): content}
     if not (found := candidates_in(listed, machine, "codex" if is_toml else "", "")):
@@ -506,10 +507,6 @@ def _from_json(text: str, machine: Machine) -> tuple[Candidate, ...]:
     if wrong := next((one for one in found if one.problem), None):
         raise EntryError(f"{wrong.name}: {wrong.problem}.")
     return found
-
-
-def _has_entries(value: object) -> bool:
-    return isinstance(value, dict) and value.keys().isdisjoint(_TARGETS)
 
 
 def _command(text: str) -> tuple[list[str], list[str]]:

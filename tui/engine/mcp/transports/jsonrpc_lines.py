@@ -66,6 +66,7 @@ Streams = tuple[
 Noise = NewType("Noise", str)
 """A line that is not a message."""
 
+UNKNOWN: Final = "whether the request had any effect is unknown"
 PROGRESS: Final = "notifications/progress"
 LOG: Final = "notifications/message"
 _LEVELS: Final = frozenset(get_args(types.LoggingLevel))
@@ -293,13 +294,18 @@ def overdue(request: types.RequestId | None, code: int, data: object = None) -> 
     return types.JSONRPCError(jsonrpc="2.0", id=request, error=error)
 
 
+def failed(request: types.RequestId, words: str, code: int = EXCHANGE_FAILED) -> types.JSONRPCError:
+    """Return an error reply in place of the server's answer."""
+    error = types.ErrorData(code=code, message=words)
+    return types.JSONRPCError(jsonrpc="2.0", id=request, error=error)
+
+
 def unsendable(message: types.JSONRPCMessage) -> types.JSONRPCError | None:
     """Return an error reply to a request that cannot be written; None for other messages."""
     if not isinstance(message, types.JSONRPCRequest):
         return None
     words = "the request contains text that cannot be sent"
-    problem = types.ErrorData(code=types.INVALID_PARAMS, message=words)
-    return types.JSONRPCError(jsonrpc="2.0", id=message.id, error=problem)
+    return failed(message.id, words, types.INVALID_PARAMS)
 
 
 def _log_params(params: dict[str, Any]) -> dict[str, Any]:
@@ -319,17 +325,7 @@ def _unreadable(line: bytes, secrets: Redactor, reason: str) -> types.JSONRPCErr
     """Return an error reply for an unreadable reply, and noise for anything else."""
     if (reply_id := _id_by_pattern(line)) is None:
         return _noise(line, secrets)
-    words = f"sent a response that {reason}; whether the request had any effect is unknown"
-    problem = types.ErrorData(code=EXCHANGE_FAILED, message=words)
-    return types.JSONRPCError(jsonrpc="2.0", id=reply_id, error=problem)
-
-
-def _called_off(request: types.RequestId, reason: object) -> types.JSONRPCError:
-    """Return an error reply for a request of ours of which the server says that it cancelled it."""
-    words = f"cancelled the request: {sanitize_line(str(reason or 'it gives no reason'))}"
-    told = f"{words}; whether the request had any effect is unknown"
-    error = types.ErrorData(code=EXCHANGE_FAILED, message=told)
-    return types.JSONRPCError(jsonrpc="2.0", id=request, error=error)
+    return failed(reply_id, f"sent a response that {reason}; {UNKNOWN}")
 
 
 def _id_by_pattern(line: bytes) -> int | str | None:
@@ -433,7 +429,8 @@ class FlowControl:
             ):
                 if request not in self._theirs and str(request) in self._asked:
                     self._asked.discard(str(request))
-                    message = _called_off(request, more.get("reason"))
+                    reason = sanitize_line(str(more.get("reason") or "it gives no reason"))
+                    message = failed(request, f"cancelled the request: {reason}; {UNKNOWN}")
                 self._note_end(request)
         cost += len(line) / PIECE + structure / STRUCTURE + searched / SEARCHED
         self._spend(cost)

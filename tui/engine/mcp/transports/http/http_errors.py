@@ -1,7 +1,6 @@
 """Errors of HTTP exchanges as messages: what happened, and what to do."""
 
 import os
-import re
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
@@ -29,7 +28,6 @@ CERTIFICATE_ADVICE: Final = (
     "gemdeck never connects without a valid certificate. To accept one of a private authority, "
     "set SSL_CERT_FILE to the certificate of that authority."
 )
-_SECONDS: Final = re.compile("[0-9]{1,6}")
 _BREAKS: Final = {"closed", "disconnected"}  # in what the library says of a connection
 _NAMED: Final = (ssl.SSLError, socket.gaierror, ConnectionRefusedError)
 _CHECK_NETWORK: Final = "Check the address, the network and the proxy settings."
@@ -162,11 +160,10 @@ def status_error(response: httpx2.Response, said: str) -> ExchangeError:
 def _pause_of(response: httpx2.Response) -> float:
     """Return the seconds after which a busy server wants the request again, or 0."""
     asked = response.headers.get("retry-after", "") if response.status_code in {429, 503} else ""
-    is_date = _SECONDS.fullmatch(asked) is None
-    with suppress(ValueError, IndexError, OverflowError):  # it is neither
-        return max(
-            0.0, parsedate_to_datetime(asked).timestamp() - time() if is_date else float(asked)
-        )
+    if asked.isdecimal() and len(asked) < 7:
+        return float(asked)
+    with suppress(ValueError, IndexError, OverflowError):  # it is no date either
+        return max(0.0, parsedate_to_datetime(asked).timestamp() - time())
     return 0.0
 
 
