@@ -295,6 +295,16 @@ async def test_what_a_prompt_and_a_resource_say_is_read_whatever_its_form() -> N
     }
 
 
+async def test_what_is_no_resource_is_shown_as_it_came() -> None:
+    async def read(exchange: Exchange) -> None:
+        await exchange.result({"error": "the needle"})
+
+    on = shaking(resources={}) | {"resources/read": read}
+    async with answering(on) as (_, manager, _):
+        with pytest.raises(ServerCallError, match=r"could not be read: .*the needle"):
+            await manager.features(WEB).read_resource("a://1")
+
+
 def test_a_blob_in_any_base64_reaches_the_model_and_a_file() -> None:
     wrapped = base64.encodebytes(b"\xfb\xff" * 90).decode()
     for blob in (wrapped, wrapped.translate(str.maketrans("+/", "-_")), wrapped.rstrip("=\n")):
