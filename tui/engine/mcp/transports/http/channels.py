@@ -85,7 +85,6 @@ PROBE_PATIENCE: Final = 5.0
 MAX_WAIT: Final = 8.0
 """Longest pause before a request is sent again because the server asks for it, in seconds."""
 
-_SECONDS: Final = re.compile("[0-9]{1,3}")
 _QUESTION: Final = re.compile("initialize|ping|.*/(list|read|get)")
 """Methods of requests that change nothing, so that they may be sent again."""
 
@@ -233,8 +232,7 @@ class StreamableHttp:
         if SESSION_HEADER in response.request.headers and _is_session_lost(status, reply, body):
             return session_error(status)
         fault = status_error(response).quoting(self._transport.words_of(body))
-        fault.reply, asked = reply, response.headers.get("retry-after", "")
-        fault.pause = float(asked) if status in {429, 503} and _SECONDS.fullmatch(asked) else 0.0
+        fault.reply = reply
         return fault
 
     async def _answer(self, request: types.JSONRPCRequest, response: httpx2.Response) -> None:

@@ -4,9 +4,11 @@ import os
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from http import HTTPStatus
+from time import time
 from typing import Final, Self
 
 import httpx2
@@ -149,7 +151,20 @@ def status_error(response: httpx2.Response) -> ExchangeError:
     error = _refused(status)
     if isinstance(error, SignInError) and "authorization" in response.request.headers:
         error.reason = f"rejected the token (HTTP {status})"
-    return ExchangeError(error, outcome, status=status)
+    fault = ExchangeError(error, outcome, status=status)
+    fault.pause = _pause_of(response)
+    error.reason += f"; it asks to wait {fault.pause:,.0f} s" if fault.pause else ""
+    return fault
+
+
+def _pause_of(response: httpx2.Response) -> float:
+    """Return the seconds after which a busy server wants the request again, or 0."""
+    asked = response.headers.get("retry-after", "") if response.status_code in {429, 503} else ""
+    if asked.isdecimal() and len(asked) < 7:
+        return float(asked)
+    with suppress(ValueError, IndexError, OverflowError):  # it is no date either
+        return max(0.0, parsedate_to_datetime(asked).timestamp() - time())
+    return 0.0
 
 
 def auth_error(problem: AuthError, status: int) -> ExchangeError:
