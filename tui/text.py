@@ -172,6 +172,12 @@ def without_sequences(text: str) -> str:
     return re.sub(ESCAPE_SEQUENCE, "", text, flags=re.VERBOSE)
 
 
+def usual_base64(data: str) -> str:
+    """Write base64 in one line, in the usual alphabet, and with its padding."""
+    data = "".join(data.split()).translate(USUAL_BASE64).rstrip("=")
+    return data + "=" * (-len(data) % 4)
+
+
 def sanitize_line(text: str, limit: int = MAX_LINE) -> str:
     """Make external text safe as a one-line label.
 

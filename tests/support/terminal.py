@@ -241,6 +241,10 @@ class Terminal:
         """Wait until the screen no longer shows a text; see `wait_for`."""
         return self.wait_for(lambda screen: unwanted not in screen, timeout)
 
+    @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
     def wait_for_exit(self, timeout: float = PATIENCE) -> int:
         """Wait until the program has ended and all its output was read.
 

@@ -175,10 +175,9 @@ def _prepare_terminal() -> None:
     if has_input and has_output and not has_canvas:  # on which Textual draws
         click.echo("gemdeck draws on stderr; start it without redirecting stderr.")
         sys.exit(ExitCode.NO_INPUT)
-    kind = "a terminal that draws (TERM is dumb)" if os.environ.get("TERM") == "dumb" else ""
+    kind = " that draws (TERM is dumb)" * (os.environ.get("TERM") == "dumb")
     if kind or not (has_input and has_output):
-        words = f"gemdeck needs {kind or 'a terminal'}; use -p TEXT to run without one."
-        click.echo(words, err=True)
+        click.echo(f"gemdeck needs a terminal{kind}; use -p TEXT to run without one.", err=True)
         sys.exit(ExitCode.NO_INPUT)
     # Textual reads it on import: the milliseconds after which an escape byte counts as the key Esc.
     # Its default of 100 makes Esc feel slow.

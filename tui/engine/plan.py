@@ -183,7 +183,7 @@ def plan(found: Reading, answers: Answers) -> Plan:
 def _admitted(
     one: ServerDefinition, found: Reading, verdict: FolderVerdict, answers: Answers
 ) -> ServerDefinition:
-    """Give a server with whether and where it starts.
+    """Decide whether and where a server starts.
 
     It inherits no more than when gemdeck started, whatever was written since.
     """

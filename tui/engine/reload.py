@@ -313,9 +313,8 @@ class SettingsReader:
         """
         told_broken = _broken(self._told)
         for problem in loaded.problems:
-            if problem.quiet and problem.file not in newly_broken:
-                continue
-            if problem in self._told or (problem.fatal and problem.file in told_broken):
+            is_told = problem in self._told or (problem.fatal and problem.file in told_broken)
+            if is_told or (problem.quiet and problem.file not in newly_broken):
                 continue
             notice = problem_notice(problem)
             if problem.file in newly_broken:

@@ -21,7 +21,9 @@ from tests.ui.shell import decks
 from tui.store.store import Store
 from tui.ui import crash, themes
 from tui.ui.app import ControlCharacterFilter, GemdeckApp
-from tui.ui.dialogs.help import HelpIndex, HelpScreen
+from tui.ui.commands.palette import DeckPalette
+from tui.ui.dialogs.help import HelpIndex, HelpScreen, HelpSection
+from tui.ui.dialogs.list_dialog import ChoiceDialog
 from tui.ui.driver import DeckDriver
 from tui.ui.main import MainScreen
 from tui.ui.panes.browser import ToolsPane
@@ -356,6 +358,31 @@ async def test_a_click_on_what_has_just_been_removed_does_nothing() -> None:
         assert manual.get_widget_at(30, 10)[0] is text, "it is drawn still"
         for kind in (MouseDown, MouseMove):
             await deck.app.on_event(kind(None, 30, 10, 0, 0, 1, False, False, False, 30, 10))
+
+
+async def test_a_dialog_is_told_of_a_new_size_while_it_opens_and_closes() -> None:
+    async with running(decks.full_store()) as deck:
+        dialog = ChoiceDialog("Choices", (), print, "")
+        opened = deck.app.push_screen(dialog)
+        dialog.show_keys()
+        await opened
+        dialog.on_resize()
+        await deck.press("escape")
+        dialog.show_keys()
+        assert deck.on_top(MainScreen)
+
+
+async def test_dialogs_below_others_may_change() -> None:
+    async with running(decks.full_store()) as deck:
+        for key, kind in (("ctrl+p", DeckPalette), ("f1", HelpScreen), ("ctrl+p", DeckPalette)):
+            await deck.press(key)
+            await deck.come(kind)
+        before = deck.text
+        _, lowest, middle, top = deck.app.screen_stack
+        lowest.refresh()
+        middle.query_one(HelpSection).refresh()
+        await deck.until(lambda: top._dirty_regions)
+        assert deck.text == before
 
 
 async def test_dialogs_open_over_each_other_without_an_end() -> None:

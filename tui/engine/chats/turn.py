@@ -474,6 +474,8 @@ class Turn:
                     raise
                 self._notify(Severity.WARNING, str(error), "Trying again.", passes=True)
             except ModelError as error:
+                if self._step.any_text:  # it would be shown twice
+                    raise
                 if error.refused_tool in offered and refused < MAX_REFUSED_TOOLS:
                     refused += 1
                     tool = offered.pop(error.refused_tool)

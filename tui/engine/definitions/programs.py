@@ -16,7 +16,7 @@ FETCHERS: Final = frozenset({"npx", "bunx", "pnpx", "uvx", "pipx"})
 
 FETCHING: Final = frozenset(
     {("npm", "exec"), ("npm", "x"), ("pnpm", "dlx"), ("yarn", "dlx"), ("bun", "x")}
-    | {("uv", "run"), ("uv", "tool"), ("uv", "x"), ("deno", "run")}
+    | {("uv", "run"), ("uv", "tool"), ("uv", "x"), ("deno", "run"), ("pipx", "run")}
 )
 """Programs that fetch what follows this first word."""
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from tui.model.bounded_json import writable
 from tui.model.runs import ToolRun
+from tui.text import usual_base64
 
 ENDINGS: Final = {b"\x89PNG": ".png", b"\xff\xd8\xff": ".jpg", b"GIF8": ".gif", b"RIFF": ".webp"}
 """The endings of the formats, by how their data begins: a server's word for it opens nothing."""
@@ -90,6 +91,8 @@ def write_result(folder: Path, run: ToolRun, *, as_json: bool) -> Path:
 def joined_contents(contents: Iterable[Mapping[str, str]] | None) -> bytes:
     """Join the contents of a resource as its server wrote them: texts as UTF-8, blobs decoded.
 
+    A blob may be a whole ``data:`` address, in the alphabet for URLs or without its padding.
+
     Raises:
         ValueError: If they have another form, or a blob is not valid base64.
     """
@@ -97,7 +100,9 @@ def joined_contents(contents: Iterable[Mapping[str, str]] | None) -> bytes:
         return b"".join(
             one["text"].encode("utf-8", "replace")
             if "text" in one
-            else base64.b64decode("".join(one["blob"].split()), validate=True)
+            else base64.b64decode(
+                usual_base64(one["blob"].rpartition(";base64,")[2]), validate=True
+            )
             for one in contents or ()
         )
     except (AttributeError, KeyError, TypeError) as error:

@@ -581,9 +581,8 @@ class ServerManager:
 def _is_same(one: ServerDefinition, other: ServerDefinition) -> bool:
     """Return whether two differ at most in when and where they start, and the tools left out."""
     only = replace(one, include_tools=other.include_tools, exclude_tools=other.exclude_tools)
-    if one.withheld is None and other.withheld is None:
-        only = replace(only, is_outside=other.is_outside)
-    return replace(only, start=other.start) == other
+    is_outside = (other if one.withheld is None else one).is_outside
+    return replace(only, start=other.start, is_outside=is_outside) == other
 
 
 class FirstStarts:

@@ -223,7 +223,7 @@ def words_on(key: str, known: frozenset[str]) -> str:
     return f"unknown key, ignored; did you mean {near[0]}?" if near else "unknown key, ignored"
 
 
-_KINDS: Final = {
+KINDS: Final = {
     "httpUrl": {Transport.HTTP},
     "url": {Transport.HTTP, Transport.SSE},
     "command": {Transport.STDIO},
@@ -427,9 +427,8 @@ class ServerReader:
         signs_in = as_object(raw.get("oauth"))
         for key in [key for key in signs_in if key not in KNOWN_OAUTH][:MAX_ENTRY_PROBLEMS]:
             self._note(entry, words_on(key, KNOWN_OAUTH), "oauth", key)
-        for key in SWITCHES:
-            if not isinstance(raw.get(key, False), bool | str):
-                self._note(entry, "must be true or false", key)
+        for key in [key for key in SWITCHES if not isinstance(raw.get(key, False), bool | str)]:
+            self._note(entry, "must be true or false", key)
         if isinstance(args := raw.get("args"), str) and len(args.split()) > 1:
             self._note(entry, "is a single argument; to pass several, write a list", "args")
 
@@ -443,7 +442,7 @@ class ServerReader:
             "headersCommand": settings.headers_command and used == "command",
             "tls": settings.tls and used == "command",
             "sandbox": settings.sandbox and used != "command" and not settings.headers_command,
-            kind: named is not None and named not in _KINDS[used],
+            kind: named is not None and named not in KINDS[used],
         }
         for key in (key for key, is_so in ignored.items() if is_so):
             self._note(entry, f"ignored because of {used}", key)

@@ -13,6 +13,7 @@ import tomllib
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path, PurePath
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -171,7 +172,7 @@ class Translation:
             raw = {**raw, "command": command[0], "args": command[1:]}
         if raw.get("oauth") is False:
             raw = {**raw, "oauth": {"enabled": False}}
-        if self.client == "zed" and isinstance(command := raw.get("command"), dict):
+        if self.client in {"zed", ""} and isinstance(command := raw.get("command"), dict):
             raw = {**raw, **command}
             raw["command"] = raw.pop("path", None)
         if raw.get("enabled") is False:
@@ -199,8 +200,8 @@ class Translation:
 
     def _filled(self, value: str) -> str:
         """Write the client's references in a text as ours."""
-        if self.client == "opencode":
-            value = re.sub(r"\{(?=(?:env|file):)", "${", value)
+        if self.client in {"opencode", ""}:
+            value = re.sub(r"(?<!\$)\{(?=(?:env|file):)", "${", value)
         return _REFERENCE.sub(self._reference, value)
 
     def _reference(self, found: re.Match[str]) -> str:
@@ -264,7 +265,8 @@ def _from_goose(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 def _env(entry: Mapping[str, Any], passed: object) -> dict[str, Any] | None:
     """Return the variables of an entry, and by reference those whose names it passes on."""
-    named = {name: f"${{{name}}}" for name in as_texts(passed)}
+    names = [one.get("name") if isinstance(one, dict) else one for one in as_list(passed)]
+    named = {name: f"${{{name}}}" for name in as_texts(names)}
     return {**named, **as_object(entry.get("env"))} or None
 
 
@@ -447,7 +449,7 @@ _NEXT: Final = re.compile(r"[;\n]+|&&\n*")
 _SHELL: Final = re.compile(r"\A[|&;<>()\n]+\Z|`|\$\(")
 """What only a shell can do: alone it counts as its sign even if it was quoted."""
 
-_JSON: Final = re.compile(r'\{|"[^"]*"\s*:')
+_JSON: Final = re.compile(r'\{|"[^"]*"\s*:|\[mcp_servers\b')
 _ASSIGNED: Final = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 _HOME: Final = re.compile(r"\A([A-Za-z_]\w*=)?~(?=/|\Z)")
 
@@ -471,29 +473,36 @@ def understand(text: str, machine: Machine) -> tuple[Candidate, ...]:
     if not text:
         raise EntryError(WANTED)
     if _JSON.match(text):
-        return _from_json(text if text[0] == "{" else f"{{{text}}}", machine)
+        return _from_json(f"{{{text}}}" if text[0] == '"' else text, machine)
     if is_address(text) and len(text.split()) == 1:
         return (_typed((text,)),)
     env, words = _command(text)
     client, *verb = (PurePath(words[0]).name, *words[1:3])
-    if client not in _CLIENTS or verb[:1] != ["mcp"]:
-        return (_typed(words, env=env),)
-    if verb[1:] != ["add"]:
+    if given := [b for a, b in pairwise(words) if a == "--add-mcp" and b[:1] == "{"]:  # of VS Code
+        return _from_json(given[0], machine)
+    if verb in (["mcp", "add"], ["mcp", "add-json"]):  # of clients that nobody here knows, too
+        return (_from_add(words[3:], env, machine),)
+    if client in _CLIENTS and verb[:1] == ["mcp"]:
         raise EntryError(f"This {client} mcp command adds no server. {WANTED}")
-    return (_from_add(words[3:], env),)
+    return (_typed(words, env=env),)
 
 
 def _from_json(text: str, machine: Machine) -> tuple[Candidate, ...]:
     """Read the servers of a settings file, or of a part of one."""
+    is_toml = text[0] == "["
     try:
-        content = parse_document(text).content
-    except BadDocumentError as error:
-        raise EntryError(f"line {error.line}: {error}" if error.line else str(error)) from error
-    every = [content.get(key) for key in dict.fromkeys(one.key for one in CLIENTS.values())]
-    listed = next((one for one in every if isinstance(one, dict)), content)
+        content = tomllib.loads(text) if is_toml else parse_document(text).content
+    except (BadDocumentError, ValueError, RecursionError) as error:
+        line = getattr(error, "line", 0)
+        raise EntryError(f"line {line}: {error}" if line else str(error)) from error
+    keyed = {key.rpartition(".")[2]: value for key, value in content.items()}  # "amp.mcpServers"
+    every = [as_object(keyed.get("mcp")).get("servers")]  # in VS Code's settings
+    every += [keyed.get(key) for key in dict.fromkeys(one.key for one in CLIENTS.values())]
+    objects = (as_object(one) for one in every if isinstance(one, dict))
+    listed = next((one for one in objects if one.keys().isdisjoint(_TARGETS)), content)
     if any(isinstance(content.get(key), str) for key in _TARGETS):
         listed = {str(content.get("name") or _name_in(content)): content}
-    if not (found := candidates_in(listed, machine, "", "")):
+    if not (found := candidates_in(listed, machine, "codex" if is_toml else "", "")):
         raise EntryError(f"This contains no server. {WANTED}")
     if wrong := next((one for one in found if one.problem), None):
         raise EntryError(f"{wrong.name}: {wrong.problem}.")
@@ -528,8 +537,8 @@ def _command(text: str) -> tuple[list[str], list[str]]:
     return env, words
 
 
-def _from_add(rest: Sequence[str], env: list[str]) -> Candidate:
-    """Read what stands behind ``mcp add``: options, a name, and a command or an address."""
+def _from_add(rest: Sequence[str], env: list[str], machine: Machine) -> Candidate:
+    """Read what stands behind ``mcp add``: options, a name, and a command, an address or JSON."""
     lists, last = {"env": env, "header": list[str]()}, dict[str, Any]()
     own, words, notes, takes_more = list[str](), deque(rest), list[str](), False
     while words:
@@ -544,7 +553,7 @@ def _from_add(rest: Sequence[str], env: list[str]) -> Candidate:
                 env.append(word)
                 continue
             own.append(word)
-            if len(own) > 1 and not is_address(word):
+            if len(own) > 1 and not is_address(word) and word[:1] != "{":
                 own += words if "--" not in words else [one for one in words if one != "--"]
                 break
         elif key in _OPTIONS and (sign or words):
@@ -567,6 +576,9 @@ def _from_add(rest: Sequence[str], env: list[str]) -> Candidate:
     name, *target = [*own[:1], *filter(None, [address]), *own[1:]] or [""]
     if not name or not target:
         raise EntryError("mcp add needs a name and a command or an address.")
+    if target[0][:1] == "{":
+        one = _from_json(target[0], machine)[0]
+        return replace(one, name=server_id(name) or one.name, scope=scope)
     return replace(_typed(target, name, **lists, **last), scope=scope, warnings=tuple(notes))
 
 

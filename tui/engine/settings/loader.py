@@ -14,6 +14,7 @@ from tui.engine.definitions.expansion import references_in
 from tui.engine.definitions.fingerprint import Installation
 from tui.engine.files.paths import shown_path
 from tui.engine.settings.entries import (
+    KINDS,
     MAX_NAME,
     RawEntry,
     ServerReader,
@@ -89,7 +90,6 @@ _UNKNOWN: Final = Installation()
 _SECTIONS: Final = ("mcpServers", "gemdeck")
 _ELSEWHERE: Final = {key: ["mcpServers"] for key in ("servers", "context_servers")}
 """What other clients call them."""
-_ENTRY_KEYS: Final = ("command", "url", "httpUrl")
 _GONE: Final = {"developedServers": "has no effect: gemdeck no longer watches the code of servers"}
 _DISABLED: Final = ServerStatus.DISABLED
 _MODEL_ALIASES: Final = ("auto", "pro", "flash", "flash-lite")
@@ -126,7 +126,7 @@ def read_gemdeck(
         foreign = foreign.model_copy(update=_gemini_cli_model(source, environ))
         for key, value in list(source.content.items())[:MAX_UNKNOWN]:
             near = difflib.get_close_matches(key[:MAX_NAME], _SECTIONS, n=1, cutoff=0.8)
-            if any(isinstance(as_object(value).get(one), str) for one in _ENTRY_KEYS):
+            if any(isinstance(as_object(value).get(one), str) for one in KINDS):
                 near = [f"mcpServers.{key}"]  # an entry without the section around it
             if key not in _SECTIONS and (near := _ELSEWHERE.get(key) or near):
                 source.note((key,), f"unknown key, ignored; did you mean {near[0]}?")

@@ -43,6 +43,9 @@ _REFERENCE: Final = re.compile(
 )
 """A variable or the name of a secret, alone, or behind a flag or ``Bearer``: it hides nothing."""
 
+_NO_COMMAND: Final = re.compile(r"\{|\w+=|[\w.-]+:\d")
+"""JSON, a variable, or an address without its scheme."""
+
 _QUOTED: Final = re.compile(r"[\s'\"\\]")
 
 
@@ -86,6 +89,9 @@ def server_entry(
     kind = transport or ("http" if is_address(target) else "stdio")
     if is_address(target) == (kind == "stdio"):
         raise EntryError(f"{kind} needs {'a command' if is_address(target) else 'an address'}.")
+    if _NO_COMMAND.match(target):
+        words = "a variable needs -e, an address https:// or http://, and JSON the + of the screen"
+        raise EntryError(f"This is not a command: {words}.")
     if is_address(target) and (arguments or env):
         raise EntryError("Arguments and environment variables need a command, not an address.")
     if header and not is_address(target):

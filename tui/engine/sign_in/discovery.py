@@ -147,10 +147,10 @@ class Discovery:
         """Ask which authorization servers issue tokens for the server."""
         if self._oauth.authorization_url and self._oauth.token_url:
             return None
-        named, odd = challenge.resource_metadata or None, ""
-        if named and named[0] == "/" != named[1:2]:  # some leave out their own origin
+        named, odd = challenge.resource_metadata, ""
+        if named.startswith("/") and not named.startswith("//"):  # some leave out their origin
             named = _origin(self._server) + named
-        for url in build_protected_resource_metadata_discovery_urls(named, self._server):
+        for url in build_protected_resource_metadata_discovery_urls(named or None, self._server):
             answer = await self._fetch(url, "resource metadata address")
             if answer.status != 200:
                 self._note(url, answer)

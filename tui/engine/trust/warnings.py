@@ -40,7 +40,6 @@ _LOADER_PREFIXES: Final = (
     *("LUA_", "GEM_", "OPENSSL_"),
 )
 _RUNNERS: Final = FETCHERS - {"pipx"}
-_RUNNER_WORDS: Final = FETCHING | {("pipx", "run")}
 _FILE_RUNNERS: Final = frozenset({("uv", "run"), ("deno", "run")})
 _CONTAINER_SWITCHES: Final = frozenset(
     {"-i", "-t", "-it", "-ti", "-d", "-P", "--rm", "--init", "--privileged", "--interactive"}
@@ -151,7 +150,7 @@ def _unpinned(names: Sequence[str], words: Sequence[str]) -> str | None:
             packages = _packages(words[index + 1 :]) or [""]
         elif pair == ("uv", "tool"):
             packages = _packages(words[index + 3 :]) or [""]
-        elif pair in _RUNNER_WORDS:
+        elif pair in FETCHING:
             packages = _packages(words[index + 2 :])
             if pair in _FILE_RUNNERS:  # their first word is a file, unless it is an address
                 named = {value for flag, value in _flags(words) if flag in _PACKAGE_FLAGS}

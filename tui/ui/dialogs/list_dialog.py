@@ -13,7 +13,6 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.getters import query_one
 from textual.message import Message
-from textual.screen import ModalScreen
 from textual.types import CSSPathType
 from textual.widget import Widget
 
@@ -25,18 +24,16 @@ from tui.ui.questions.arming import REPEAT_SECONDS, SecondPress
 from tui.ui.themes import STYLES
 from tui.ui.widgets.key_bar import keys_of
 from tui.ui.widgets.lists.filter_list import DialogFilterList, FilterList, ListEntry
+from tui.ui.widgets.overlay import Overlay
 from tui.ui.widgets.text.plain import PlainText, one_line
 
 DIALOG_STYLES: Final[list[str | PurePath]] = [STYLES / "dialogs.tcss", STYLES / "forms.tcss"]
 """Loaded with the first dialog, so that the first frame does not wait for it."""
 
-SEEN_THROUGH: Final = 8
-"""Dialogs that show through each other; each is drawn while the next one is drawn."""
-
 T = TypeVar("T")
 
 
-class Dialog(ModalScreen[Any]):
+class Dialog(Overlay[Any]):
     """A frame that Esc closes, with its title above and its keys below.
 
     Attributes:
@@ -78,14 +75,14 @@ class Dialog(ModalScreen[Any]):
 
     def on_mount(self) -> None:
         self.bindings_updated_signal.subscribe(self, lambda _: self.show_keys())
-        if len(self.app.screen_stack) % SEEN_THROUGH == 0:
-            self.styles.background = self.styles.background.with_alpha(1)
 
     def on_resize(self) -> None:
         self.call_after_refresh(self.say, "")  # what is in sight has changed
 
     def show_keys(self) -> None:
         """Name the keys that do something now, or say what there is to say."""
+        if not self.query(".dialog"):
+            return  # the size of the terminal changed while it opens or closes
         keys = keys_of(self, self.frame, self.enter)
         said = Content.styled(self._said, "$text-warning")
         self.frame.border_subtitle = said if self._said else keys

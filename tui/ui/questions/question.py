@@ -13,7 +13,7 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.getters import query_one
 from textual.reactive import var
-from textual.screen import ModalScreen, Screen
+from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Button
 
@@ -28,6 +28,7 @@ from tui.ui.questions.arming import SCROLL_KEYS, Arming, Keyboard
 from tui.ui.themes import STYLES
 from tui.ui.widgets.frame import WORDY, Frame, fit
 from tui.ui.widgets.key_bar import FRAME, whole_parts
+from tui.ui.widgets.overlay import Overlay
 from tui.ui.widgets.text.folded_text import FoldedText, Position, position_in
 from tui.ui.widgets.text.labelled_text import LabelledLine, LabelledText
 
@@ -109,7 +110,7 @@ def drop_kept(screen: Screen[Any]) -> None:
         screen.remove()
 
 
-class Question(ModalScreen[None], Generic[R]):
+class Question(Overlay[None], Generic[R]):
     """A modal that asks one question and takes one answer.
 
     A kind of question gives its title, its lines or other widgets, its answers as data, and what

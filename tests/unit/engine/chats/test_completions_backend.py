@@ -264,6 +264,14 @@ ODD_CALLS: dict[str, tuple[list[str], list[Any]]] = {
         [{"a": "x"}, {"a": "y"}],
     ),
     "one id for two": ([call("{}", index=index, id="x") for index in (0, 1)], [{}, {}]),
+    "one id for calls of two tools": (
+        [
+            call("{}", id="x"),
+            piece(id="x", function={"name": "other", "arguments": ""}),
+            piece(id="x", function={"arguments": '{"a": 1}'}),
+        ],
+        [{}, {"a": 1}],
+    ),
     "the name in mid-call": (
         [piece(id="x", function={"arguments": '{"a"'}), call(": 1}", id="x")],
         [{"a": 1}],
@@ -334,6 +342,11 @@ ODD_BODIES: dict[str, tuple[str, str, str]] = {
         *("a", "STOP"),
     ),
     "in one piece": (body("a"), "a", "STOP"),
+    "in one piece beside none": (
+        body("a").replace('"message"', '"delta": null, "message"'),
+        "a",
+        "STOP",
+    ),
     "in one piece, pretty": (body("a").replace("{", "{\n"), "a", "STOP"),
     "length": (A + event({}, finish_reason="length"), "a", "MAX_TOKENS"),
     "filter": (A + event({}, finish_reason="content_filter"), "a", "SAFETY"),
@@ -473,7 +486,7 @@ async def test_each_failure_says_what_happened() -> None:
         ({"error": "Bad Request", "message": "no such field"}, "Bad Request: no such field"),
         ({"code": 1, "msg": "some words"}, "request: some words"),
         ({"errors": [{"message": "first"}]}, "request: first"),
-        ({"odd": 5}, "'odd': 5"),
+        ({"odd": [5, None, "é"]}, '{"odd": \\[5, null, "é"\\]}'),
         ("", "refused the request$"),
         ("[]", "refused the request$"),
     ],

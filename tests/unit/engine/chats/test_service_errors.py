@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -16,6 +17,7 @@ from tests.support.waiting import PATIENCE
 from tests.unit.engine.chats.support import open_backend
 from tests.unit.engine.chats.test_gemini_backend import DECLARATION, collect, failures, request
 from tui.engine.chats.backends.backend import ModelError
+from tui.engine.chats.backends.gemini import MAX_WRONG
 from tui.engine.chats.backends.service_errors import (
     Refusal,
     RequestContext,
@@ -36,6 +38,7 @@ WRONG: Final = [
     {"field": "contents[1].parts[0]", "description": "no data"},
     {"field": "x", "description": "Not valid."},
 ]
+MANY: Final = [{"field": "x", "description": f"{number:02}"} for number in range(MAX_WRONG + 9)]
 HALF: Final = 'data: {"candidates": [{"content": {"par'
 
 STREAMS: Final[Mapping[str, tuple[str, str]]] = {
@@ -143,6 +146,10 @@ async def test_known_refusals_get_words_and_advice_of_their_own() -> None:
             },
             "Not valid. contents[1].parts[0]: no data",
         ),
+        (
+            {"error": {"message": "Many:", "details": [{"fieldViolations": MANY}]}},
+            f"Many:{''.join(f' x: {number:02}' for number in range(MAX_WRONG))}",
+        ),
     ],
 )
 async def test_a_refusals_words_are_shown_wherever_they_stand(body: object, words: str) -> None:
@@ -150,6 +157,15 @@ async def test_a_refusals_words_are_shown_wherever_they_stand(body: object, word
         with pytest.raises(ModelError) as caught:
             await collect(await open_backend(server.origin))
     assert str(caught.value) == f"The service refused the request: {words}"
+
+
+def test_known_words_are_looked_for_in_little_time() -> None:
+    context = RequestContext(BackendKind.GEMINI, "gemini-9", "", 1.0)
+    begin = time.process_time()
+    for words, reasons in (("api " * 20_000, []), ("x", ["api"] * 20_000)):
+        error = from_status(Refusal.read(400, words, reasons, [], context.clean), context)
+        assert "The service refused the request" in str(error)
+    assert time.process_time() - begin < 1
 
 
 def test_vertex_is_refused_with_advice_of_its_own() -> None:

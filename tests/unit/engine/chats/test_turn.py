@@ -415,3 +415,12 @@ async def test_a_malformed_call_is_asked_for_again_once_unless_text_came_before_
         await chat.say("y")
         assert len(chat.fake.requests) == 2
         assert chat.fake.requests[1].contents[1]["parts"][0] == {"text": "Let me see. "}
+
+
+@both
+async def test_nothing_is_asked_again_after_text_was_shown() -> None:
+    refused = Fail(400, "Function calling is not enabled for this model")
+    async with talking([]) as chat:
+        await chat.play((Say("Let me see. "), refused), (Say("fine"),))
+        assert (chat.answer, chat.last_turn.outcome) == ("Let me see. ", TurnOutcome.FAILED)
+        assert len(chat.fake.requests) == 1

@@ -280,6 +280,8 @@ def test_an_empty_result_is_one_and_what_cannot_be_read_says_so() -> None:
 
 
 def test_an_error_is_an_error_with_or_without_words() -> None:
+    for written, fails in (("true", True), ("false", False), ("False", False), (None, False)):
+        assert convert_raw({"content": [], "isError": written}).is_error is fails, written
     assert convert(text("no such file"), isError=True) == ToolResult(
         (TextPart("no such file"),), "no such file", is_error=True
     )

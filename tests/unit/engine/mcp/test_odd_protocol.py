@@ -10,14 +10,21 @@ import pytest
 from tests.servers.web import ECHO, Exchange, Handler, Message, RawServer
 from tests.support.rows import row
 from tests.unit.engine.mcp.network.support import WEB, answering, connected, refused
-from tests.unit.engine.mcp.support import call, eventually, ready, refuses, script
+from tests.unit.engine.mcp.support import Watcher, call, eventually, ready, refuses, script
 from tui.engine.files.saved import joined_contents
 from tui.engine.mcp.catalog.offered_tool import MediaPart, ToolCallError
 from tui.engine.mcp.catalog.results import convert_prompt, convert_resource
 from tui.engine.mcp.errors import ServerCallError, ServerGoneError
+from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.session.sdk_patches import repair_contents
 from tui.engine.mcp.transports.handshake import repair_handshake
-from tui.engine.mcp.transports.jsonrpc_lines import OWN_CODES, SERVERS_CLOSED, code_of, decode
+from tui.engine.mcp.transports.jsonrpc_lines import (
+    OWN_CODES,
+    SERVERS_CLOSED,
+    FlowControl,
+    code_of,
+    decode,
+)
 from tui.model.servers import ServerStatus as S
 
 NAMED: Message = {"serverInfo": {"name": "odd", "version": "0"}, "protocolVersion": "2025-06-18"}
@@ -105,6 +112,35 @@ def test_no_server_speaks_with_a_code_of_ours() -> None:
         message = decode(json.dumps(error).encode()).message
         assert isinstance(message, types.JSONRPCError)
         assert (message.error.code, code_of(message.error)) == (inner, shown)
+
+
+def calling_off(request: object, **more: object) -> Message:
+    """Say that a request is cancelled."""
+    params = {"requestId": request, **more}
+    return {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
+
+
+async def test_a_call_that_its_server_cancels_ends_with_the_reason() -> None:
+    async def cancel(exchange: Exchange) -> None:
+        await exchange.begin(200, content_type="text/event-stream")
+        await exchange.event(calling_off(exchange.request.message["id"], reason="no quota"))
+        await exchange.hang()
+
+    async with answering(cancel) as (_, manager, watcher):
+        await refuses("server cancelled the request: no quota; whether .* unknown", manager, "echo")
+        assert watcher.statuses(WEB)[-1] is S.READY
+
+
+async def test_a_server_that_cancels_its_own_request_ends_none_of_ours() -> None:
+    flow, ping = FlowControl(ServerLog(WEB, Watcher())), {"jsonrpc": "2.0", "method": "ping"}
+    for number in (3, 4):
+        flow.note_sent(types.JSONRPCRequest(jsonrpc="2.0", id=number, method="tools/call"))
+    await flow.take(json.dumps({**ping, "id": 3}).encode())
+    flow.note_sent(types.JSONRPCResponse(jsonrpc="2.0", id=3, result={}))
+    for number, ends in [(3, False), (4, True), (4, False), (5, False)]:
+        with row(number, ends):
+            taken = await flow.take(json.dumps(calling_off(number)).encode())
+            assert isinstance(taken, types.JSONRPCError) is ends
 
 
 TEXT = [{"type": "text", "text": "the needle"}]
@@ -259,7 +295,17 @@ async def test_what_a_prompt_and_a_resource_say_is_read_whatever_its_form() -> N
     }
 
 
-def test_a_blob_in_any_base64_reaches_the_model() -> None:
+async def test_what_is_no_resource_is_shown_as_it_came() -> None:
+    async def read(exchange: Exchange) -> None:
+        await exchange.result({"error": "the needle"})
+
+    on = shaking(resources={}) | {"resources/read": read}
+    async with answering(on) as (_, manager, _):
+        with pytest.raises(ServerCallError, match=r"could not be read: .*the needle"):
+            await manager.features(WEB).read_resource("a://1")
+
+
+def test_a_blob_in_any_base64_reaches_the_model_and_a_file() -> None:
     wrapped = base64.encodebytes(b"\xfb\xff" * 90).decode()
     for blob in (wrapped, wrapped.translate(str.maketrans("+/", "-_")), wrapped.rstrip("=\n")):
         with row(blob):
@@ -267,6 +313,9 @@ def test_a_blob_in_any_base64_reaches_the_model() -> None:
             read = convert_resource(WEB, "a://1", types.ReadResourceResult.model_validate(raw))
             assert read.problem == ""
             assert any(isinstance(part, MediaPart) for part in read.parts)
+        for written in (blob, f"data:image/png;base64,{blob}"):
+            with row(written):
+                assert joined_contents([{"blob": written}]) == b"\xfb\xff" * 90
 
 
 def test_contents_of_another_form_are_no_file() -> None:

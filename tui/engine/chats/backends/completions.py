@@ -1,6 +1,7 @@
 """Services that speak chat completions as a model backend, over plain HTTP."""
 
 import asyncio
+import json
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, suppress
@@ -28,7 +29,7 @@ from tui.engine.chats.backends.service_http import (
     open_http,
 )
 from tui.engine.keys.credentials import ModelAccess
-from tui.model.bounded_json import as_list, as_object, text_in, value_or_none
+from tui.model.bounded_json import as_list, as_object, json_or_text, text_in, value_or_none
 from tui.model.input.addresses import is_loopback
 from tui.model.models import ModelOffer
 from tui.model.settings import GemdeckSettings, ServiceModel
@@ -49,7 +50,7 @@ _OF_THE_REQUEST: Final = re.compile(
     r"(?:image|audio|media) input|mmproj|--jinja|system role|(?:context|input) length",
     re.IGNORECASE,
 )
-"""What some say, as if they had failed, of what the model does not take."""
+"""What some services say of a request with the status of a failure of their own."""
 
 
 class _AgainError(Exception):
@@ -280,7 +281,9 @@ class CompletionsBackend:
         """Read an error as these services and what stands before them write it."""
         said = next(iter(as_list(said)), said)  # Google's are in a list
         inner = as_object(as_object(said).get("error")) or as_object(said)
-        raw = _words(inner or said) or text or str(said or "")
+        raw = (
+            _words(inner or said) or text or (json.dumps(said, ensure_ascii=False) if said else "")
+        )
         told = inner.get("code")
         code = told if code == 0 and isinstance(told, int) and told >= 400 else code
         code = 400 if code in {404, 500} and _OF_THE_REQUEST.search(raw) else code
@@ -317,8 +320,7 @@ def _failure(value: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
 
 
 def _words(error: object) -> str:
-    """Return the words of an error; behind them those that OpenRouter had from its provider."""
+    """Return the words of an error, also as JSON within it, and of OpenRouter's provider."""
     behind = text_in(as_object(as_object(error).get("metadata")), "raw")
-    both = words_in(error), behind  # in which another one may stand as JSON
-    read = (words_in(value_or_none(one.encode(errors="replace"))) or one for one in both)
-    return ": ".join(filter(None, read))
+    both = (words_in(json_or_text(one)) or one for one in (words_in(error), behind))
+    return ": ".join(filter(None, both))

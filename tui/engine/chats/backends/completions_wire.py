@@ -219,10 +219,8 @@ class _Call:
     name: str = ""
     arguments: list[str] = field(default_factory=list)
 
-    def add(self, piece: Mapping[str, Any]) -> None:
-        function = piece.get("function")
-        said = function if isinstance(function, Mapping) else piece
-        self.id = self.id or text_in(piece, "id")
+    def add(self, key: str, said: Mapping[str, Any]) -> None:
+        self.id = self.id or key
         name, arguments = text_in(said, "name"), said.get("arguments")
         if name != self.name and not (self.name and self.arguments):  # some repeat it in each piece
             self.name += name
@@ -278,7 +276,7 @@ class StepReader:
         choices = [one for one in listed if one.get("index") in {None, 0, "0", ""}]
         choice = choices[0] if choices else {}
         self.has_read = self.has_read or bool(choice)
-        is_whole = "message" in choice and "delta" not in choice  # some send both in each piece
+        is_whole = bool(choice.get("message")) and choice.get("delta") is None  # some send both
         self.is_over = self.is_over or is_whole
         said = choice.get("message" if is_whole else "delta") or {}
         parts = self._thoughts(said)
@@ -334,20 +332,23 @@ class StepReader:
         """Find the call that a piece belongs to; not every service numbers them well."""
         index, key = piece.get("index"), text_in(piece, "id")
         last = self._calls[-1] if self._calls else None
-        begins = bool(text_in(as_object(piece.get("function")) or piece, "name"))
+        said = as_object(piece.get("function")) or piece
+        name = text_in(said, "name")
         same = self._by_id.get(key) if key else None
+        if same and name and same.arguments and same.name not in {"", name}:
+            same = None  # it has the id of another
         call = same or last if index is None else self._by_index.get(index)
-        if call is None and not begins:  # its arguments have the number of another
+        if call is None and not name:  # its arguments have the number of another
             call = same or (None if key else last)
-        elif call is not None and call is not same and (begins or index is None):
-            is_next = index is None and begins and bool(call.arguments)
+        elif call is not None and call is not same and (name or index is None):
+            is_next = index is None and name and call.arguments
             call = None if (key and call.id) or is_next else call
         if call is None:
             call = _Call()
             self._calls.append(call)
         self._by_index[index] = call
-        call.add(piece)
-        self._by_id.setdefault(call.id, call)
+        call.add(key, said)
+        self._by_id[call.id] = call
 
     def _thoughts(self, said: Mapping[str, Any]) -> list[Json]:
         """Keep the reasoning as it has to go back, and give what can be read of it."""

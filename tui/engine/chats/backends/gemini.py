@@ -63,6 +63,9 @@ LEVELS: Final = ("minimal", "low", "medium", "high", "xhigh")
 MAX_BUDGET: Final = 32_768
 """The largest thinking budget of Gemini 2.5."""
 
+MAX_WRONG: Final = 20
+"""Fields whose faults a refusal may name."""
+
 _GEMINI_CONTEXT: Final = 1_048_576
 _GEMMA_CONTEXT: Final = 131_072
 
@@ -389,9 +392,10 @@ def _refusal(error: genai_errors.APIError, context: RequestContext) -> Refusal:
     delays = [detail.get("retryDelay") for detail in details]
     delays.append(getattr(error.response, "headers", {}).get("retry-after"))
     said = str(error.message or words_in(error.details) or error.status or "")
-    for wrong in (one for detail in details for one in _objects(detail.get("fieldViolations"))):
-        if (words := text_in(wrong, "description")) not in said:
-            said += f" {text_in(wrong, 'field')}: {words}"
+    wrong = [one for detail in details for one in _objects(detail.get("fieldViolations"))]
+    for one in wrong[:MAX_WRONG]:
+        if (words := text_in(one, "description")) not in said:
+            said += f" {text_in(one, 'field')}: {words}"
     return Refusal.read(error.code, said, reasons, delays, context.clean)
 
 

@@ -28,6 +28,9 @@ from tui.text import sanitize_line
 MAX_MESSAGE: Final = 600
 """Longest service message shown, in characters."""
 
+MAX_RAW: Final = 4_000
+"""Most characters of a message in which words are looked for: it can take the square of them."""
+
 OVERLOAD_WAIT: Final = 2.0
 """Seconds to wait after an overload if the service names no time."""
 
@@ -149,7 +152,7 @@ class Refusal(Frozen):
     Attributes:
         code: The HTTP status; 0 in mid-stream.
         message: The service's message, sanitized.
-        raw: The same as received, with what else it says of the reason, for lookups.
+        raw: Its beginning as received, with what else it says of the reason, for lookups.
         retry_after: Seconds to wait, or None.
     """
 
@@ -171,9 +174,9 @@ class Refusal(Frozen):
             waits: How long to wait, in whatever form, what counts first.
             clean: Sanitizes the message.
         """
-        told = _AGAIN.search(said)
+        raw = " ".join([said[:MAX_RAW], *reasons])[: 2 * MAX_RAW]
+        told = _AGAIN.search(raw)
         delays = map(_seconds, (*waits, told and told[1]))
-        raw = " ".join([said, *reasons])
         return cls(code, clean(said), raw, next((one for one in delays if one is not None), None))
 
     def told(self, words: str, advice: str = "", **more: Any) -> ModelError:  # noqa: ANN401 - of the error

@@ -5,7 +5,7 @@ import re
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
-from tui.text import USUAL_BASE64
+from tui.text import usual_base64
 
 _HEAD: Final = 64
 """Characters of base64 that are looked at for the kind."""
@@ -47,8 +47,7 @@ def plain_base64(data: str) -> tuple[str, str]:
         return base64.b64encode(data.encode("utf-8", "replace")).decode(), named
     if not _BASE64.fullmatch(data):
         return data, named
-    data = "".join(data.split()).translate(USUAL_BASE64).rstrip("=")
-    return data + "=" * (-len(data) % 4), named
+    return usual_base64(data), named
 
 
 def kind_of(data: str, claimed: str) -> str:

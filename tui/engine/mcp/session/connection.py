@@ -591,10 +591,9 @@ class Connection:
         if error.code in {EXCHANGE_FAILED, SESSION_LOST}:
             kind = CallNotTakenError if error.code == SESSION_LOST else ToolCallError
             return kind(f"The server {sanitize_line(error.error.message)}.")
-        required = error.code == types.URL_ELICITATION_REQUIRED and required_addresses(error)
-        if required:
+        if error.code == types.URL_ELICITATION_REQUIRED and (asked := required_addresses(error)):
             words = "The call was not run: an address of the server must be opened first."
-            places = ", ".join(check_address(one.url).url for one in required)
+            places = ", ".join(check_address(one.url).url for one in asked)
             return ToolCallError(words, f"Open {places}", sdk_patches.reply_of(error))
         if error.code == REFUSED and self.info.is_stateless:
             words = "The call ended because its request for generated text was refused."

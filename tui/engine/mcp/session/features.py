@@ -362,7 +362,8 @@ class Features:
         except MCPError as error:
             raise _call_error(error) from error
         except ValidationError as error:
-            raise ServerCallError("The server's response could not be read.") from error
+            said = sanitize_line(str(error.errors(include_url=False)[0]["input"]))
+            raise ServerCallError(f"The server's response could not be read: {said}") from error
         except RuntimeError as error:
             raise ServerCallError(sanitize_line(str(error))) from error
 

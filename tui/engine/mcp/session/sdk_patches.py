@@ -308,7 +308,7 @@ def repair_result(raw: Mapping[str, Any]) -> JsonObject:
         mended.append(_note(f"{more} more content blocks are left out"))
     if not isinstance(content, list | None) and raw.get("structuredContent") is None:
         return {"content": [_note("the tool's response cannot be read")], "isError": True}
-    return {"content": mended, "isError": bool(raw.get("isError"))}
+    return {"content": mended, "isError": str(raw.get("isError") or False).lower() != "false"}
 
 
 def repair_contents(raw: JsonObject, params: Mapping[str, Any]) -> JsonObject:

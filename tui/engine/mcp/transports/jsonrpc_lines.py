@@ -10,7 +10,7 @@ import asyncio
 import json
 import re
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Final, NamedTuple, NewType, get_args
@@ -30,6 +30,7 @@ from tui.engine.mcp.wire.tap import Tap
 from tui.model.bounded_json import MAX_STRUCTURE, JsonError, read_value, structure, value_or_none
 from tui.model.chat import Severity
 from tui.model.wire.frames import FrameFault
+from tui.text import sanitize_line
 
 EXCHANGE_FAILED: Final = -31_001
 """Code of an error reply that a transport gives in place of the server, for one request.
@@ -65,6 +66,7 @@ Streams = tuple[
 Noise = NewType("Noise", str)
 """A line that is not a message."""
 
+UNKNOWN: Final = "whether the request had any effect is unknown"
 PROGRESS: Final = "notifications/progress"
 LOG: Final = "notifications/message"
 _LEVELS: Final = frozenset(get_args(types.LoggingLevel))
@@ -292,13 +294,18 @@ def overdue(request: types.RequestId | None, code: int, data: object = None) -> 
     return types.JSONRPCError(jsonrpc="2.0", id=request, error=error)
 
 
+def failed(request: types.RequestId, words: str, code: int = EXCHANGE_FAILED) -> types.JSONRPCError:
+    """Return an error reply in place of the server's answer."""
+    error = types.ErrorData(code=code, message=words)
+    return types.JSONRPCError(jsonrpc="2.0", id=request, error=error)
+
+
 def unsendable(message: types.JSONRPCMessage) -> types.JSONRPCError | None:
     """Return an error reply to a request that cannot be written; None for other messages."""
     if not isinstance(message, types.JSONRPCRequest):
         return None
     words = "the request contains text that cannot be sent"
-    problem = types.ErrorData(code=types.INVALID_PARAMS, message=words)
-    return types.JSONRPCError(jsonrpc="2.0", id=message.id, error=problem)
+    return failed(message.id, words, types.INVALID_PARAMS)
 
 
 def _log_params(params: dict[str, Any]) -> dict[str, Any]:
@@ -318,9 +325,7 @@ def _unreadable(line: bytes, secrets: Redactor, reason: str) -> types.JSONRPCErr
     """Return an error reply for an unreadable reply, and noise for anything else."""
     if (reply_id := _id_by_pattern(line)) is None:
         return _noise(line, secrets)
-    words = f"sent a response that {reason}; whether the request had any effect is unknown"
-    problem = types.ErrorData(code=EXCHANGE_FAILED, message=words)
-    return types.JSONRPCError(jsonrpc="2.0", id=reply_id, error=problem)
+    return failed(reply_id, f"sent a response that {reason}; {UNKNOWN}")
 
 
 def _id_by_pattern(line: bytes) -> int | str | None:
@@ -370,6 +375,7 @@ class FlowControl:
         self._noise = self._lines = 0
         self._drops = self.is_heard = False
         self._open = Counter[types.RequestId | None]()
+        self._theirs = deque[types.RequestId](maxlen=10 * MAX_OPEN)  # a late end is of these
         self._asked: set[str] = set()
 
     def note_sent(self, message: types.JSONRPCMessage) -> None:
@@ -411,14 +417,20 @@ class FlowControl:
                 message, cost = None, DROPPED_COST
             case types.JSONRPCRequest(id=request):
                 self._open[request] += 1
+                self._theirs.append(request)
                 cost = REQUEST_COST
             case types.JSONRPCResponse(id=answered) | types.JSONRPCError(id=answered):
                 if answered is not None and str(answered) not in self._asked:
                     self._note_noise(f"id {answered!r}", "a response to no request")
                 self._asked.discard(str(answered))
             case types.JSONRPCNotification(
-                method="notifications/cancelled", params={"requestId": int() | str() as request}
+                method="notifications/cancelled",
+                params={"requestId": int() | str() as request, **more},
             ):
+                if request not in self._theirs and str(request) in self._asked:
+                    self._asked.discard(str(request))
+                    reason = sanitize_line(str(more.get("reason") or "it gives no reason"))
+                    message = failed(request, f"cancelled the request: {reason}; {UNKNOWN}")
                 self._note_end(request)
         cost += len(line) / PIECE + structure / STRUCTURE + searched / SEARCHED
         self._spend(cost)

@@ -75,6 +75,7 @@ def _make_parser() -> MarkdownIt:
     parser.inline.ruler.before("escape", "formula", _formula)
     parser.inline.ruler.at("emphasis", _emphasis)
     parser.core.ruler.before("text_join", "hidden", _keep_hidden)
+    # their rule for tables with our way to split a row, and nothing of theirs changed
     cells = {**table.__globals__, "escapedSplit": _cells}
     parser.block.ruler.at("table", FunctionType(table.__code__, cells), {"alt": ["paragraph"]})
     # a list of sources is text: as definitions of links it would not be drawn

@@ -5,6 +5,8 @@ import json
 import time
 import zlib
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from typing import Any
 
 import httpx2
@@ -457,7 +459,7 @@ async def test_what_is_sent_in_place_of_a_response_is_shown(
     [
         *((429, "1", "tools/call", 2), (429, "1", "tools/list", 2), (503, "1", "tools/list", 2)),
         *((503, "1", "tools/call", 1), (429, "9", "tools/call", 1), (429, "9", "tools/list", 1)),
-        *((429, one, "tools/call", 1) for one in ("soon", "-1", "0")),
+        *((429, one, "tools/call", 1) for one in ("soon", "-1", "0", "Wed, 21 Oct 2015 07:28:00")),
     ],
 )
 async def test_a_server_that_asks_to_wait_is_waited_for(
@@ -482,8 +484,14 @@ async def test_a_server_that_asks_to_wait_is_waited_for(
 
 async def test_a_server_that_always_asks_to_wait_is_told_of() -> None:
     async with answering(answer(429, b"Busy.", retry_after="1")) as (server, manager, _):
-        await refuses("limits the rate of requests .HTTP 429.. Response: Busy", manager, "echo")
+        await refuses("HTTP 429.; it asks to wait 1 s. Response: Busy", manager, "echo")
         assert len(server.calls()) == 2
+        for after, shown in (
+            ("3600", "3,600"),
+            (format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True), r"3,\d{3}"),
+        ):
+            server.on["tools/call"] = answer(429, retry_after=after)
+            await refuses(f"requests .HTTP 429.; it asks to wait {shown} s; the", manager, "echo")
 
 
 async def test_a_connection_that_breaks_off_costs_a_question_nothing_and_a_call_once() -> None:

@@ -10,6 +10,7 @@ from tests.support.waiting import at_once
 from tests.unit.engine.mcp.network.support import WEB, connected, define, reason
 from tests.unit.engine.mcp.support import HASTY, call, eventually, ready, refuses
 from tui.engine.mcp.catalog.offered_tool import TextPart
+from tui.engine.mcp.transports.http import http_client
 from tui.engine.mcp.transports.http.channels import _resolve
 from tui.engine.mcp.transports.http.http_errors import ExchangeError
 from tui.model.servers import ServerStatus as S
@@ -62,7 +63,10 @@ def test_an_endpoint_behind_a_proxy_that_speaks_tls_is_within_the_origin() -> No
         _resolve("https://h.test/m", httpx2.URL("http://h.test/sse"))
 
 
-@pytest.mark.parametrize("early", [b"", b'data: {"jsonrpc": "2.0", "method": "x"}\n\n'])
+@pytest.mark.parametrize(
+    "early",
+    [b"retry: 9\n\nevent: ping\ndata: 1\n\n", b'data: {"jsonrpc": "2.0", "method": "x"}\n\n'],
+)
 @pytest.mark.parametrize("named", [b"", b"event: mcp\n"])
 async def test_a_stream_may_begin_oddly_and_name_its_events(early: bytes, named: bytes) -> None:
     async def begin(exchange: Exchange) -> None:
@@ -84,7 +88,7 @@ async def test_a_stream_may_begin_oddly_and_name_its_events(early: bytes, named:
     ):
         assert (await call(manager, "echo")).parts == HI
         ignored = "ignored an event before the address for messages"
-        assert any(ignored in line for line in watcher.log(WEB)) is bool(early)
+        assert any(ignored in line for line in watcher.log(WEB)) is (b"jsonrpc" in early)
 
 
 async def test_a_response_in_place_of_an_acceptance_is_taken() -> None:
@@ -100,6 +104,24 @@ async def test_a_response_in_place_of_an_acceptance_is_taken() -> None:
             server.on["tools/call"] = answer(500, body, content_type="application/json")
             await refuses("HTTP 500", manager, "echo")
         assert watcher.statuses(WEB)[-1] is S.READY
+
+
+async def test_nobody_waits_for_the_end_of_what_accepts_a_notice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(http_client, "WORDS_TIMEOUT", 0.1)
+
+    async def accept(exchange: Exchange) -> None:
+        await exchange.begin(202, content_type="application/json")
+        await exchange.write(b'{"status":')
+        await exchange.hang()
+
+    async with (
+        SseServer(on={"notifications/initialized": accept}) as server,
+        connected(server.url, Transport.SSE) as (manager, watcher),
+    ):
+        assert (await call(manager, "echo", {"text": "hi"})).parts == HI
+        assert watcher.log(WEB) == []
 
 
 async def test_the_words_of_a_server_that_does_not_begin_are_shown() -> None:

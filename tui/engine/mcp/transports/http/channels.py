@@ -40,7 +40,7 @@ from tui.engine.mcp.transports.http.http_errors import (
 )
 from tui.engine.mcp.transports.jsonrpc_lines import overdue, split_batch
 from tui.engine.mcp.wire.tap import LAST_EVENT_ID, SESSION_HEADER
-from tui.model.wire.refusals import words_of
+from tui.model.wire.refusals import MAX_BODY, words_of
 
 if TYPE_CHECKING:
     from tui.engine.mcp.transports.http.http_transport import HttpTransport
@@ -85,7 +85,6 @@ PROBE_PATIENCE: Final = 5.0
 MAX_WAIT: Final = 8.0
 """Longest pause before a request is sent again because the server asks for it, in seconds."""
 
-_SECONDS: Final = re.compile("[0-9]{1,3}")
 _QUESTION: Final = re.compile("initialize|ping|.*/(list|read|get)")
 """Methods of requests that change nothing, so that they may be sent again."""
 
@@ -103,18 +102,18 @@ class StreamPosition:
     Attributes:
         event_id: The id of the last event, for ``Last-Event-ID``; empty if there is none.
         retry: Seconds that the server wants us to wait before resuming, or None.
-        last: The content of the last event that has any.
+        last: The beginning of the last event that has any content.
     """
 
     event_id: str = ""
     retry: float | None = None
-    last: str = ""
+    last: bytes = b""
 
     def note(self, event: httpx2.ServerSentEvent) -> None:
         """Update the position after an event."""
         if 0 < len(event.id) <= MAX_EVENT_ID and event.id.isascii() and event.id.isprintable():
             self.event_id = event.id
-        self.last = event.data or self.last
+        self.last = event.data[:MAX_BODY].encode() or self.last
         if event.retry is not None:
             self.retry = min(max(event.retry / 1000, MIN_RETRY), MAX_RETRY)
 
@@ -232,9 +231,8 @@ class StreamableHttp:
             body = await read_words(response)
         if SESSION_HEADER in response.request.headers and _is_session_lost(status, reply, body):
             return session_error(status)
-        fault = status_error(response, self._transport.words_of(body))
-        fault.reply, asked = reply, response.headers.get("retry-after", "")
-        fault.pause = float(asked) if status in {429, 503} and _SECONDS.fullmatch(asked) else 0.0
+        fault = status_error(response).quoting(self._transport.words_of(body))
+        fault.reply = reply
         return fault
 
     async def _answer(self, request: types.JSONRPCRequest, response: httpx2.Response) -> None:
@@ -266,7 +264,7 @@ class StreamableHttp:
         try:
             if await self._read_answer(request.id, response, position):
                 return
-            cut = cut_error(response.status_code).quoting(self._words_of(position))
+            cut = cut_error(response.status_code).quoting(self._transport.words_of(position.last))
         except ExchangeError as fault:
             if not fault.is_cut:
                 raise
@@ -316,10 +314,7 @@ class StreamableHttp:
                     fault.error.reason = f"{words}: it {fault.error.reason}"
                     raise ExchangeError(fault.error, Outcome.UNKNOWN) from fault
             attempts = 0 if position.event_id != before else attempts + 1
-        raise cut_error().quoting(self._words_of(position))
-
-    def _words_of(self, position: StreamPosition) -> str:
-        return self._transport.words_of(position.last.encode())
+        raise cut_error().quoting(self._transport.words_of(position.last))
 
     async def _listen(self) -> None:
         """Keep the stream for messages of the server open, if it offers one."""
@@ -438,19 +433,20 @@ class ServerSentEvents:
         endpoint = await self._endpoint
         body = self._transport.encoded(outgoing.message)
         async with self._http.exchange("POST", endpoint, headers, body) as response:
+            is_question = isinstance(outgoing.message, types.JSONRPCRequest)
             is_json = "json" in media_type(response) and response.status_code < 300
-            body = await (read_body if is_json else read_words)(response)
+            body = await (read_body if is_question and is_json else read_words)(response)
             said = self._transport.words_of(body)
             if response.status_code == 404 and not self._was_heard:
-                place = endpoint.copy_with(query=None)
+                place = endpoint.copy_with(userinfo=b"", query=None)
                 error = ServerError(f"wants messages at {place}, where nothing is (HTTP 404)")
                 raise ExchangeError(error, Outcome.NOT_EXECUTED, status=404).quoting(said)
             if response.status_code == 404:
                 raise session_error(404)
             if response.status_code >= 300:
-                raise status_error(response, said)
+                raise status_error(response).quoting(said)
             self._was_heard = True
-            if b'"jsonrpc"' in body:  # some answer here rather than on the stream
+            if is_question and b'"jsonrpc"' in body:  # some answer here, not on the stream
                 await self._deliver(body)
 
     def cancels_by_abort(self) -> bool:
@@ -468,12 +464,12 @@ class ServerSentEvents:
                 if is_refused or media_type(response) != EVENT_STREAM:
                     said = self._transport.words_of(await read_words(response))
                     fault = status_error if is_refused else content_error
-                    raise fault(response, said)
+                    raise fault(response).quoting(said)
                 async with aclosing(read_events(response, self._transport.take_lines)) as events:
                     async for event in events:
                         position.note(event)
                         await self._take(event, response.url)
-            raise cut_error().quoting(self._transport.words_of(position.last.encode()))
+            raise cut_error().quoting(self._transport.words_of(position.last))
         except ExchangeError as fault:
             if not self._endpoint.done():
                 self._endpoint.set_exception(fault)
@@ -486,10 +482,10 @@ class ServerSentEvents:
         if event.event == "endpoint" and not self._endpoint.done():
             self._endpoint.set_result(endpoint := _resolve(event.data, base))
             self._transport.tap.http("endpoint", str(endpoint), {})
-        elif not self._endpoint.done():
-            self._transport.remark("ignored an event before the address for messages")
-        elif data := message_in(event):
+        elif (data := message_in(event)) and self._endpoint.done():
             await self._deliver(data.encode())
+        elif data:
+            self._transport.remark("ignored an event before the address for messages")
 
     async def _deliver(self, data: bytes) -> None:
         for part in await split_batch(data):

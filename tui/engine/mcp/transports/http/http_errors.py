@@ -4,9 +4,11 @@ import os
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from http import HTTPStatus
+from time import time
 from typing import Final, Self
 
 import httpx2
@@ -142,14 +144,27 @@ def cut_error(status: int = 0) -> ExchangeError:
     return ExchangeError(ServerError(reason), status=status, is_cut=True)
 
 
-def status_error(response: httpx2.Response, said: str) -> ExchangeError:
-    """Return the error of a response with a failure status; `said` is what its body says."""
+def status_error(response: httpx2.Response) -> ExchangeError:
+    """Return the error of a response with a failure status."""
     status = response.status_code
     outcome = Outcome.UNKNOWN if status >= 500 else Outcome.NOT_EXECUTED
     error = _refused(status)
     if isinstance(error, SignInError) and "authorization" in response.request.headers:
         error.reason = f"rejected the token (HTTP {status})"
-    return ExchangeError(error, outcome, status=status).quoting(said)
+    fault = ExchangeError(error, outcome, status=status)
+    fault.pause = _pause_of(response)
+    error.reason += f"; it asks to wait {fault.pause:,.0f} s" if fault.pause else ""
+    return fault
+
+
+def _pause_of(response: httpx2.Response) -> float:
+    """Return the seconds after which a busy server wants the request again, or 0."""
+    asked = response.headers.get("retry-after", "") if response.status_code in {429, 503} else ""
+    if asked.isdecimal() and len(asked) < 7:
+        return float(asked)
+    with suppress(ValueError, IndexError, OverflowError):  # it is no date either
+        return max(0.0, parsedate_to_datetime(asked).timestamp() - time())
+    return 0.0
 
 
 def auth_error(problem: AuthError, status: int) -> ExchangeError:
@@ -179,7 +194,7 @@ def redirect_error(response: httpx2.Response) -> ExchangeError:
     return ExchangeError(error, Outcome.NOT_EXECUTED, status=response.status_code)
 
 
-def content_error(response: httpx2.Response, said: str = "") -> ExchangeError:
+def content_error(response: httpx2.Response) -> ExchangeError:
     """Return the error of a response with a content type that MCP does not use."""
     kind = media_type(response)
     advice = "Check `url`."
@@ -187,7 +202,7 @@ def content_error(response: httpx2.Response, said: str = "") -> ExchangeError:
         kind = "a web page (text/html)"
         advice = "Check `url`; a sign-in page or a proxy may be in the way."
     reason = f"responded with {kind or 'content of no type'} instead of MCP"
-    return ExchangeError(ServerError(reason, advice), status=response.status_code).quoting(said)
+    return ExchangeError(ServerError(reason, advice), status=response.status_code)
 
 
 def media_type(response: httpx2.Response) -> str:

@@ -388,5 +388,4 @@ def _reply(request: types.JSONRPCRequest, fault: ExchangeError) -> types.JSONRPC
     if fault.reply is not None:
         return fault.reply
     code = rpc.SESSION_LOST if isinstance(fault.error, SessionLostError) else rpc.EXCHANGE_FAILED
-    error = types.ErrorData(code=code, message=f"{fault.error.reason}; {fault.outcome.value}")
-    return types.JSONRPCError(jsonrpc="2.0", id=request.id, error=error)
+    return rpc.failed(request.id, f"{fault.error.reason}; {fault.outcome.value}", code)
