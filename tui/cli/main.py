@@ -175,7 +175,7 @@ def _prepare_terminal() -> None:
     if has_input and has_output and not has_canvas:  # on which Textual draws
         click.echo("gemdeck draws on stderr; start it without redirecting stderr.")
         sys.exit(ExitCode.NO_INPUT)
-    kind = " that draws (TERM is dumb)" * (os.environ.get("TERM") == "dumb")
+    kind = " that draws (TERM is dumb)" if os.environ.get("TERM") == "dumb" else ""
     if kind or not (has_input and has_output):
         click.echo(f"gemdeck needs a terminal{kind}; use -p TEXT to run without one.", err=True)
         sys.exit(ExitCode.NO_INPUT)
