@@ -214,30 +214,30 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 
 
 BUDGET: Final = {
-    "ui": 14_000,
-    "engine/mcp": 9_950,
-    "engine/chats": 5_570,
+    "ui": 14_050,
+    "engine/mcp": 9_990,
+    "engine/chats": 5_680,
     "cli": 3_190,
-    "engine/settings": 2_950,
+    "engine/settings": 2_980,
     "model": 2_720,
     "engine": 1_910,
-    "engine/sign_in": 1_710,
+    "engine/sign_in": 1_720,
     "engine/approval": 1_390,
     "engine/trust": 1_130,
     "engine/files": 1_010,
-    "engine/definitions": 890,
+    "engine/definitions": 870,
     "store": 690,
     "engine/keys": 620,
     "engine/serving": 1_100,
     "engine/logs": 570,
-    ".": 550,
-    "engine/demo": 450,
+    ".": 560,
+    "engine/demo": 440,
     "engine/server_setup": 320,
     "engine/by_hand": 310,
 }
 """Code lines of each folder below `tui`: neither blank, nor a comment, nor of a docstring."""
 
-CEILING: Final = 50_906
+CEILING: Final = 51_120
 """Code lines of all of `tui`."""
 
 SLACK: Final = 30
