@@ -237,7 +237,7 @@ BUDGET: Final = {
 }
 """Code lines of each folder below `tui`: neither blank, nor a comment, nor of a docstring."""
 
-CEILING: Final = 51_120
+CEILING: Final = 51_119
 """Code lines of all of `tui`."""
 
 SLACK: Final = 30

@@ -25,7 +25,6 @@ from tests.pty.driving import (
 )
 from tests.support import warm
 from tests.support.terminal import Terminal, processes_of
-from tui.cli.output import ExitCode
 from tui.engine.chats.sessions.library import SessionLibrary
 from tui.engine.files.paths import state_dir
 from tui.ui.widgets.chat.composer import SHOWN
@@ -333,10 +332,3 @@ def test_D19_an_odd_terminal_gets_the_deck(environment: Mapping[str, str], deck:
         assert re.search("[─━] Chat [─━]", screen)
         terminal.press("ctrl+q")
         assert terminal.wait_for_exit() == 0
-
-
-def test_a_terminal_that_only_prints_gets_no_screen(deck: Deck) -> None:
-    with deck("--demo", env={"TERM": "dumb"}) as terminal:
-        terminal.wait_for("TERM is dumb); use -p TEXT")
-        assert terminal.wait_for_exit() == ExitCode.NO_INPUT
-        assert b"\x1b" not in terminal.raw

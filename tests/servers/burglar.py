@@ -16,6 +16,7 @@ import tempfile
 import termios
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -146,8 +147,9 @@ def connect(at: str) -> str:
 def see(at: str) -> str:
     """Find a process by what its command line holds."""
     for process in processes():
-        if at in (process / "cmdline").read_text("latin-1"):
-            return process.name
+        with suppress(OSError):  # it has just ended
+            if at in (process / "cmdline").read_text("latin-1"):
+                return process.name
     raise ProcessLookupError(f"no process shows {at}")
 
 

@@ -175,9 +175,8 @@ def _prepare_terminal() -> None:
     if has_input and has_output and not has_canvas:  # on which Textual draws
         click.echo("gemdeck draws on stderr; start it without redirecting stderr.")
         sys.exit(ExitCode.NO_INPUT)
-    kind = " that draws (TERM is dumb)" if os.environ.get("TERM") == "dumb" else ""
-    if kind or not (has_input and has_output):
-        click.echo(f"gemdeck needs a terminal{kind}; use -p TEXT to run without one.", err=True)
+    if not (has_input and has_output):
+        click.echo("gemdeck needs a terminal; use -p TEXT to run without one.", err=True)
         sys.exit(ExitCode.NO_INPUT)
     # Textual reads it on import: the milliseconds after which an escape byte counts as the key Esc.
     # Its default of 100 makes Esc feel slow.
