@@ -216,10 +216,10 @@ def test_the_lock_file_of_the_test_servers_names_no_registry() -> None:
 BUDGET: Final = {
     "ui": 14_050,
     "engine/mcp": 9_990,
-    "engine/chats": 5_680,
+    "engine/chats": 5_670,
     "cli": 3_190,
     "engine/settings": 2_980,
-    "model": 2_720,
+    "model": 2_730,
     "engine": 1_910,
     "engine/sign_in": 1_720,
     "engine/approval": 1_390,
@@ -237,7 +237,7 @@ BUDGET: Final = {
 }
 """Code lines of each folder below `tui`: neither blank, nor a comment, nor of a docstring."""
 
-CEILING: Final = 51_119
+CEILING: Final = 51_116
 """Code lines of all of `tui`."""
 
 SLACK: Final = 30

@@ -282,9 +282,10 @@ class GemdeckApp(App[int], inherit_bindings=False):
                 await super().on_event(event)
 
     def _is_gone(self, event: events.MouseEvent) -> bool:
-        """Tell whether what was drawn under the pointer is no longer there."""
+        """Tell whether a button is pressed on what is still drawn, but no longer there."""
         with suppress(NoWidget):
-            return not self.screen.get_widget_at(event.x, event.y)[0].is_attached
+            under, _ = self.screen.get_widget_at(event.x, event.y)
+            return event.button != 0 and not under.is_attached
         return False
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:

@@ -201,10 +201,9 @@ class ModelStep:
             case "UNEXPECTED_TOOL_CALL":
                 raise MalformedCallError(words, "called a tool that it was not offered")
             case "MAX_TOKENS":
-                advice = "Ask the model to continue, or ask for a shorter answer."
-                advice = (
-                    advice if self.any_text else "Change the output limit or thinking: /options."
-                )
+                advice = "Change the output limit or thinking: /options."
+                if self.any_text:
+                    advice = "Ask the model to continue, or ask for a shorter answer."
                 cut = "The answer was cut off: it reached the model's output limit."
                 raise ModelError(cut, advice=advice)
             case reason if re.search("ERROR|ABORT|INSUFFICIENT", reason):
@@ -321,6 +320,6 @@ async def generated(backend: ModelBackend, request: ModelRequest, publish: Publi
     try:
         step.judge()
     except ModelError as error:
-        error.advice = "Try again, or choose another model with /model or --model."  # no message
-        raise
+        error.advice = "Try again, or choose another model with /model or --model."
+        raise  # with advice that fits a request of gemdeck's own
     return Generation(text, step.gathered.calls, backend.model)

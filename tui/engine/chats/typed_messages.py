@@ -120,8 +120,13 @@ class Attachments:
         text = "\n\n".join(filter(None, shown))
         return MessageContent(text, tuple(parts), tuple(servers), missing=tuple(missing))
 
-    def _found(self, wanted: Wanted, gone: list[str]) -> Iterator[ResourceMention | WorkspacePath]:
-        """Leave out the words that are no paths, and paths that were there before. Blocks."""
+    def _found(
+        self, wanted: Wanted, missing: list[str]
+    ) -> Iterator[ResourceMention | WorkspacePath]:
+        """Leave out the words that are no paths, and paths that were there before. Blocks.
+
+        Words that look like the name of a file are added to `missing`.
+        """
         seen: set[ResourceMention | WorkspacePath] = set()
         for one in wanted:
             target = self._path(one) if isinstance(one, PathMention) else one
@@ -129,10 +134,11 @@ class Attachments:
                 seen.add(target)
                 yield target
             elif target is None and isinstance(one, PathMention):
-                gone += _LIKE_FILE.findall(one.trimmed)
+                missing += _LIKE_FILE.findall(one.trimmed)
 
     def _path(self, mention: PathMention) -> WorkspacePath | None:
-        for typed in dict.fromkeys((mention.path, word := mention.trimmed, _LINES.sub("", word))):
+        word = mention.trimmed
+        for typed in dict.fromkeys((mention.path, word, _LINES.sub("", word))):
             try:
                 if (found := self._workspace.find(typed)) is not None:
                     return found

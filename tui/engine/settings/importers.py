@@ -498,7 +498,7 @@ def _from_json(text: str, machine: Machine) -> tuple[Candidate, ...]:
     keyed = {key.rpartition(".")[2]: value for key, value in content.items()}  # "amp.mcpServers"
     every = [as_object(keyed.get("mcp")).get("servers")]  # in VS Code's settings
     every += [keyed.get(key) for key in dict.fromkeys(one.key for one in CLIENTS.values())]
-    objects = (as_object(one) for one in every if isinstance(one, dict))
+    objects = (one for one in every if isinstance(one, dict))
     listed = next((one for one in objects if one.keys().isdisjoint(_TARGETS)), content)
     if any(isinstance(content.get(key), str) for key in _TARGETS):
         listed = {str(content.get("name") or _name_in(content)): content}

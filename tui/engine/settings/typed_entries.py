@@ -90,8 +90,8 @@ def server_entry(
     if is_address(target) == (kind == "stdio"):
         raise EntryError(f"{kind} needs {'a command' if is_address(target) else 'an address'}.")
     if _NO_COMMAND.match(target):
-        words = "a variable needs -e, an address https:// or http://, and JSON the + of the screen"
-        raise EntryError(f"This is not a command: {words}.")
+        words = "a variable needs -e, and an address https:// or http://. Paste JSON on the screen"
+        raise EntryError(f"This is not a command: {words} (+ in the servers pane).")
     if is_address(target) and (arguments or env):
         raise EntryError("Arguments and environment variables need a command, not an address.")
     if header and not is_address(target):

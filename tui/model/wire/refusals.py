@@ -1,8 +1,11 @@
-"""What the body of a refusal says, as one line that is safe to show."""
+"""What a refusal says, as one line that is safe to show, and how long it asks to wait."""
 
 import codecs
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 from tui.model.bounded_json import JsonError, read_json, text_in
@@ -17,6 +20,10 @@ MAX_CUT: Final = MAX_BODY // 4
 MAX_SAID: Final = 200
 """Characters that are shown."""
 
+AMOUNT: Final = r"(\d{1,7}(?:\.\d{1,9})?)\s*(ms|[dhms])[a-z]*\s*"
+"""A time as services write it in words."""
+
+_UNITS: Final = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _TAGS: Final = re.compile(
     rb"<(script|style)\b.*?(?:</\1>|$)|<!--.*?(?:-->|$)|<[^<>]*>", re.DOTALL | re.IGNORECASE
 )
@@ -82,3 +89,18 @@ def error_code(content: Mapping[str, Any]) -> str:
 def clipped(words: str) -> str:
     """Return words as one line that is short enough to show."""
     return sanitize_line(words, MAX_SAID)
+
+
+def wait_in(value: object) -> float | None:
+    """Return the seconds that a service asks to wait; None where it says no time.
+
+    It writes ``"34.4s"``, ``"430ms"``, ``"12h34m16s"``, ``"5 minutes"``, ``"7"`` or a date.
+    """
+    text = str(value or "").strip().rstrip(".").lower()
+    text += "s" if text[-1:].isdecimal() else ""
+    if not re.fullmatch(rf"(?:{AMOUNT}){{1,4}}", text):
+        with suppress(ValueError, TypeError, IndexError, OverflowError):
+            left = parsedate_to_datetime(str(value)) - datetime.now(UTC)
+            return max(left.total_seconds(), 0.0)
+        return None
+    return sum(float(number) * _UNITS[unit] for number, unit in re.findall(AMOUNT, text))

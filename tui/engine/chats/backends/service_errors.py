@@ -5,10 +5,7 @@ import re
 import ssl
 import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -23,6 +20,7 @@ from tui.engine.mcp.transports.http.http_errors import (
     telling_cause,
 )
 from tui.model.frozen import Frozen
+from tui.model.wire.refusals import AMOUNT, wait_in
 from tui.text import sanitize_line
 
 MAX_MESSAGE: Final = 600
@@ -54,11 +52,9 @@ Clean = Callable[[object], str]
 _log: Final = logging.getLogger(__name__)
 
 _WEB_PAGE: Final = re.compile(r"<(?:!doctype|html|\?xml)", re.IGNORECASE)
-_AMOUNT: Final = r"(\d{1,7}(?:\.\d{1,9})?)\s*(ms|[dhms])[a-z]*\s*"
 _AGAIN: Final = re.compile(
-    rf"(?:retry|again|resets?|wait) (?:(?:in|after|for) )?((?:{_AMOUNT}){{1,4}})", re.IGNORECASE
+    rf"(?:retry|again|resets?|wait) (?:(?:in|after|for) )?((?:{AMOUNT}){{1,4}})", re.IGNORECASE
 )
-_UNITS: Final = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _DECLARATION_INDEX: Final = re.compile(
     r"(?:function_?declarations\[|tools[\[.](?!.*function_?declarations))(\d{1,5})", re.IGNORECASE
 )
@@ -176,24 +172,12 @@ class Refusal(Frozen):
         """
         raw = " ".join([said[:MAX_RAW], *reasons])[: 2 * MAX_RAW]
         told = _AGAIN.search(raw)
-        delays = map(_seconds, (*waits, told and told[1]))
+        delays = map(wait_in, (*waits, told and told[1]))
         return cls(code, clean(said), raw, next((one for one in delays if one is not None), None))
 
     def told(self, words: str, advice: str = "", **more: Any) -> ModelError:  # noqa: ANN401 - of the error
         """Return the error for it: our words, with the service's behind them."""
         return ModelError(words, details=self.message, advice=advice, **more)
-
-
-def _seconds(value: object) -> float | None:
-    """Read ``"34.4s"``, ``"430ms"``, ``"12h34m16s"``, ``"5 minutes"``, ``"7"`` or a date."""
-    text = str(value or "").strip().rstrip(".").lower()
-    text += "s" if text[-1:].isdecimal() else ""
-    if not re.fullmatch(rf"(?:{_AMOUNT}){{1,4}}", text):
-        with suppress(ValueError, TypeError, OverflowError):
-            left = parsedate_to_datetime(str(value)) - datetime.now(UTC)
-            return max(left.total_seconds(), 0.0)
-        return None
-    return sum(float(number) * _UNITS[unit] for number, unit in re.findall(_AMOUNT, text))
 
 
 def _when(seconds: float | None) -> str:

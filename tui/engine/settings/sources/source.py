@@ -58,7 +58,7 @@ _PATH_VARIABLES: Final[Mapping[Origin, str]] = {
     Origin.SYSTEM: "GEMINI_CLI_SYSTEM_SETTINGS_PATH",
 }
 
-EMPTY: Final = "the file is empty; {} would be one without settings"
+EMPTY: Final = "the file is empty; write {} for a file without settings"
 
 MAX_SERVERS: Final = 256
 """Servers in one file."""

@@ -4,11 +4,9 @@ import os
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from email.utils import parsedate_to_datetime
+from contextlib import contextmanager
 from enum import StrEnum
 from http import HTTPStatus
-from time import time
 from typing import Final, Self
 
 import httpx2
@@ -18,6 +16,7 @@ from tui.engine.mcp.errors import ServerError, SessionLostError, SignInError, le
 from tui.engine.mcp.transports.http.pacing import CONNECT_TIMEOUT
 from tui.engine.sign_in.sign_in_record import AuthError
 from tui.model.wire.frames import FrameFault
+from tui.model.wire.refusals import wait_in
 
 _HEADERS: Final = (
     'or put a token into `headers` in the settings, such as "Authorization": "Bearer …".'
@@ -152,19 +151,10 @@ def status_error(response: httpx2.Response) -> ExchangeError:
     if isinstance(error, SignInError) and "authorization" in response.request.headers:
         error.reason = f"rejected the token (HTTP {status})"
     fault = ExchangeError(error, outcome, status=status)
-    fault.pause = _pause_of(response)
+    if status in {429, 503}:
+        fault.pause = wait_in(response.headers.get("retry-after")) or 0.0
     error.reason += f"; it asks to wait {fault.pause:,.0f} s" if fault.pause else ""
     return fault
-
-
-def _pause_of(response: httpx2.Response) -> float:
-    """Return the seconds after which a busy server wants the request again, or 0."""
-    asked = response.headers.get("retry-after", "") if response.status_code in {429, 503} else ""
-    if asked.isdecimal() and len(asked) < 7:
-        return float(asked)
-    with suppress(ValueError, IndexError, OverflowError):  # it is no date either
-        return max(0.0, parsedate_to_datetime(asked).timestamp() - time())
-    return 0.0
 
 
 def auth_error(problem: AuthError, status: int) -> ExchangeError:
