@@ -310,7 +310,8 @@ async def test_what_a_sandbox_refused_is_added_in_the_form_and_saved_by_the_user
     entry = {**notes, "args": [*options, "-c", code], "sandbox": {"read": [file], "env": ["A"]}}
     settings = {"gemdeck": {"protocols": {"n": "stateless"}}, "mcpServers": {"n": entry}}
     async with adding(json.dumps(settings)) as deck:
-        await deck.until(lambda: deck.store.state.servers[0].refused)
+        tree = deck.app.deck.query_one(ServersTree)
+        await deck.until(lambda: tree.current is not None and not tree.why_not("allow", ()))
         await deck.open("p")
         offer = '"read": ["~/a b"]'
         await deck.shows(f"To allow it: {offer}", "Nothing is saved yet.", f"{file} '~/a b")
