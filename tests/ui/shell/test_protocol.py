@@ -13,7 +13,7 @@ from tests.servers.web import RawServer
 from tests.support.leaks import FIXTURE_SECRET
 from tests.support.said import Talk, fill
 from tests.ui.engine_deck import EngineDeck, engine_deck
-from tests.ui.harness import NARROW, Running, running, ticking, toasts
+from tests.ui.harness import NARROW, Running, running, ticking
 from tests.ui.shell import decks
 from tests.unit.engine.mcp.support import FOLDER
 from tui.engine.mcp.wire.tap import MAX_STDERR_FRAMES
@@ -145,9 +145,7 @@ async def test_from_a_call_to_its_frames_and_back_and_all_that_can_be_done_with_
         assert "No call in a conversation caused this exchange." in deck.text
         await deck.find(f"call:{MAIN}/{call.id}")
         await deck.press("x")
-        await deck.until((deck.folder / "frames-1.jsonl").exists)
-        await deck.until(lambda: any("frames-1.jsonl" in said for said in toasts(deck.app)))
-        written = (deck.folder / "frames-1.jsonl").read_text().splitlines()
+        written = (await deck.saved("frames-1.jsonl")).read_text().splitlines()
         assert [json.loads(line)["number"] for line in written] == sorted(
             frame.number for frame in one.frames
         )
@@ -207,8 +205,7 @@ async def test_what_is_hostile_stays_in_its_row_and_what_is_secret_is_masked_eve
         await deck.find("server:rough")
         assert len(deck.frames.shown) > 5
         await deck.press("x")
-        await deck.until((deck.folder / "frames-1.jsonl").exists)
-        written = (deck.folder / "frames-1.jsonl").read_text()
+        written = (await deck.saved("frames-1.jsonl")).read_text()
         for place, text in (
             ("screen", deck.text),
             ("clipboard", deck.clipboard),
