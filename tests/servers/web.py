@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import random
 import socket
 import ssl
 from asyncio.subprocess import Process
@@ -17,6 +18,9 @@ Message = dict[str, Any]
 
 START_SECONDS = 20
 """Seconds a server process gets to listen."""
+
+CHOSEN = 20_000, 32_000
+"""Ports that no other test gets by chance between our finding one and its being listened on."""
 
 LIMIT = 32 * 1024 * 1024
 """Bytes that are read ahead of what a server takes."""
@@ -73,10 +77,11 @@ async def process(command: str, *arguments: str) -> AsyncIterator[tuple[str, Pro
 
 
 def free_port() -> int:
-    """Find a port that nobody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as placeholder:
-        port: int = placeholder.getsockname()[1]
-    return port
+    """Find a port that nobody listens on, of those that systems give to nobody who names none."""
+    while True:
+        port = random.randrange(*CHOSEN)
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 async def _accepts(port: int) -> bool:
