@@ -1,5 +1,6 @@
 """What servers as people have them say in the protocol: own errors, pages, handshakes."""
 
+import asyncio
 import base64
 import json
 from typing import Any
@@ -9,8 +10,9 @@ import pytest
 
 from tests.servers.web import ECHO, Exchange, Handler, Message, RawServer
 from tests.support.rows import row
+from tests.support.waiting import PATIENCE
 from tests.unit.engine.mcp.network.support import WEB, answering, connected, refused
-from tests.unit.engine.mcp.support import Watcher, call, eventually, ready, refuses, script
+from tests.unit.engine.mcp.support import Watcher, call, eventually, ready, refuses, running, script
 from tui.engine.files.saved import joined_contents
 from tui.engine.mcp.catalog.offered_tool import MediaPart, ToolCallError
 from tui.engine.mcp.catalog.results import convert_prompt, convert_resource
@@ -25,6 +27,9 @@ from tui.engine.mcp.transports.jsonrpc_lines import (
     code_of,
     decode,
 )
+from tui.engine.mcp.transports.stdio import process as process_module
+from tui.engine.mcp.transports.stdio import stdio_transport
+from tui.engine.mcp.transports.stdio.process import ServerProcess
 from tui.model.servers import ServerStatus as S
 
 NAMED: Message = {"serverInfo": {"name": "odd", "version": "0"}, "protocolVersion": "2025-06-18"}
@@ -97,6 +102,22 @@ async def test_a_process_that_ends_is_told_from_one_that_says_so() -> None:
     async with ready(script("raw")) as (manager, _):
         await refuses(r"no such row \(error -32000\)", manager, "own_error", {"text": "{}"})
         await refuses("exited with code 7 during the call", manager, "die")
+
+
+async def test_how_a_process_ended_is_told_though_its_pipes_close_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    exited = ServerProcess.process_exited
+
+    def exited_late(process: ServerProcess) -> None:
+        asyncio.get_running_loop().call_later(0.2, exited, process)
+
+    for module in (process_module, stdio_transport):
+        monkeypatch.setattr(module, "EXIT_NOTICE", PATIENCE)
+    monkeypatch.setattr(ServerProcess, "process_exited", exited_late)
+    async with running(script("raw", "exit")) as (_, watcher):
+        failure = await watcher.fails("raw", S.STARTING, S.RETRYING)
+        assert failure.reason.startswith("exited with code")
 
 
 def test_no_server_speaks_with_a_code_of_ours() -> None:

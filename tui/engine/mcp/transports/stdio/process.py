@@ -49,6 +49,9 @@ WRITE_TIMEOUT: Final = 30.0
 EXIT_DRAIN: Final = 0.05
 """Seconds to drain the pipes of a dead process, which a surviving child may hold open."""
 
+EXIT_NOTICE: Final = 0.5
+"""Seconds until a process is known to have ended that has closed a pipe, as it does by ending."""
+
 EOF_GRACE: Final = 1.0
 """Seconds that a server gets to exit after its standard input was closed."""
 
@@ -370,7 +373,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
 
     async def _close(self) -> None:
         if self.output_ended.is_set():  # its end may not have been noticed yet
-            await wait_within(self.exited, EXIT_DRAIN)
+            await wait_within(self.exited, EXIT_DRAIN if self.broken else EXIT_NOTICE)
         self._is_ending = True
         self.give_up("was closed")
         self._lines.clear()  # a server that is busy writing must be able to exit
