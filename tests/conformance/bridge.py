@@ -110,7 +110,9 @@ class Exchanges:
             if isinstance(message, types.JSONRPCNotification):
                 await self._pass_on(message)
             elif isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
-                _, _, answer = self._open[message.id]
+                _, _, answer = self._open.get(message.id, (None, None, None))
+                if answer is None or answer.done():
+                    continue  # it was cancelled meanwhile
                 if isinstance(message, types.JSONRPCResponse):
                     answer.set_result(message.result)
                 else:

@@ -22,7 +22,7 @@ PIXEL: Final = (
 )
 SILENCE: Final = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA="
 PICTURE: Final = types.ImageContent(type="image", data=PIXEL, mime_type="image/png")
-BEAT: Final = 0.12
+BEAT: Final = 0.3
 """Seconds between two things that a tool tells; gemdeck passes on ten reports a second."""
 
 STATE: Final = "state-of-a-round"

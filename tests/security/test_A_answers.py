@@ -302,6 +302,7 @@ async def test_A11_curxecute_own_settings_edited_meanwhile_start_nothing(place: 
     place.user({"mcpServers": {"git": place.canary("known"), "old": place.canary("old")}})
     async with opened(place) as deck:
         await deck.reach("git", S.READY)
+        await deck.reach("old", S.READY)
         assert deck.questions() == []
         place.user(
             {

@@ -15,6 +15,7 @@ import pytest
 from tests.conftest import World
 from tests.servers.web import Exchange, RawServer
 from tests.support.definitions import define_server
+from tests.support.waiting import PATIENCE
 from tests.unit.engine.mcp.network.support import WEB, define
 from tests.unit.engine.mcp.support import Watcher, call, eventually, running
 from tui.engine import browser
@@ -291,6 +292,7 @@ async def test_A14_what_opens_addresses_is_found_and_runs_outside_the_folder(
         opener.chmod(0o755)
     path = f"{clone.folder}/.venv/bin:{tools}:/usr/bin:/bin"
     monkeypatch.setenv("PATH", path)
+    monkeypatch.setattr(browser, "OPEN_TIMEOUT", PATIENCE)  # it is to have ended
     assert await browser.open_in_browser("https://example.com/")
     assert clone.record.read_text() == "good /\n"
     assert str(clone.folder) not in (tools / f"{opener.name}.env").read_text()

@@ -24,7 +24,7 @@ from tests.security.test_L_clients import (
     work,
 )
 from tests.security.test_L_load import open_socket, raw_link
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE, eventually
 from tests.unit.engine.mcp.support import FOLDER
 from tui.engine.serving import deck_socket
 from tui.engine.serving.callers import MAX_NAME
@@ -144,6 +144,7 @@ async def test_L23_a_socket_of_another_program_is_passed_over(
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         heard = b""
+        monkeypatch.setattr(deck_socket, "HELLO_SECONDS", PATIENCE)  # for the next one
         with suppress(OSError):  # nobody wants to hear what we say
             writer.write(said)
             heard = await reader.read()
@@ -158,7 +159,7 @@ async def test_L23_a_socket_of_another_program_is_passed_over(
             await eventually(lambda: got == [b""])
         return
     async with open_deck(shop, work) as running, open_socket(world, work, answer) as path:
-        monkeypatch.setattr(deck_socket, "HELLO_SECONDS", 5.0 if said else 0.2)
+        monkeypatch.setattr(deck_socket, "HELLO_SECONDS", PATIENCE if said else 0.2)
         async with link(world, work) as deck:
             await asked(running, deck, Choice.ONCE)
         await eventually(lambda: len(got) == 1)

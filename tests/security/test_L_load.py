@@ -19,7 +19,7 @@ from tests.cli.test_serve import text as text_of
 from tests.conftest import World
 from tests.security.decks import READY, Turncoat, shop
 from tests.security.test_L_clients import asked, call, link, open_deck, work
-from tests.support.waiting import at_once, eventually
+from tests.support.waiting import PATIENCE, at_once, eventually
 from tests.unit.engine.mcp.support import FOLDER
 from tui.engine.desk import MAX_OF_CLIENT
 from tui.engine.serving import deck_socket
@@ -277,6 +277,7 @@ async def test_L21_a_deck_that_takes_nothing_holds_nobody_up(
         await at_once(lambda: deck._waiting)
         large.cancel()
         await asyncio.wait([large])
+        monkeypatch.setattr(deck_socket, "TAKEN_SECONDS", PATIENCE)
         monkeypatch.setattr(deck_socket, "STUCK_SECONDS", 0.1)
         with pytest.raises(RequestRefusedError, match="ended before"):
             await deck.request("m", {"text": "x" * 2_000_000})

@@ -1,5 +1,6 @@
 """How long tests wait for what has to come."""
 
+import os
 from collections.abc import Callable
 from typing import Final
 
@@ -28,5 +29,6 @@ async def at_once(condition: Callable[[], object]) -> None:
     for _ in range(STEPS):
         if condition():
             return
+        os.sched_yield()  # what another thread or process does takes no step of ours
         await anyio.lowlevel.checkpoint()
     raise AssertionError("it did not come at once")

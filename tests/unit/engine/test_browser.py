@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE, eventually
 from tui.engine import browser
 from tui.engine.browser import open_in_browser
 
@@ -30,6 +30,7 @@ def opener(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     program.write_text(OPENER)
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setattr(browser, "OPEN_TIMEOUT", PATIENCE)  # it is to have ended
     return program
 
 

@@ -199,7 +199,7 @@ async def test_servers_start_while_the_keyring_has_not_answered(
     async with Engine(options) as engine:
         starting = asyncio.create_task(engine.start())
         await eventually(lambda: find_tool(engine.servers, "add_note"))
-        assert stubborn.asked.is_set()
+        await eventually(stubborn.asked.is_set)
         assert not starting.done()
         stubborn.gate.set()
         await starting

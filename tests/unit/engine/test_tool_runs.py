@@ -88,7 +88,7 @@ async def test_a_run_by_hand_is_no_question_and_not_in_the_conversation(
     hand = everything
     form = hand.runs.form(ALL, LONG, None, {})
     assert json.loads(form.arguments) == {"duration": 10, "steps": 5}, "the schema's defaults"
-    entered = {"/duration": 0.6, "/steps": 2}
+    entered = {"/duration": 2, "/steps": 2}
     merged = hand.runs.merge(ALL, LONG, entered, form.arguments, {})
     assert await hand.runs.check(ALL, LONG, merged) == ()
     fault = "arguments.steps: 'x' is not of type 'number'"

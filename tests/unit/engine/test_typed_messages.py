@@ -143,7 +143,7 @@ async def test_a_folder_that_is_added_is_open_and_servers_are_told(home: Path, a
     await eventually(lambda: at.store.state.folders == ("~/work", "~/more"))
     changed = "notifications/roots/list_changed"
     await at.recorded(changed)
-    assert at.notice == "~/more was added; the servers were notified."
+    await at.told("~/more was added; the servers were notified.")
     for typed, words in (
         ("../more", "~/more is already open."),
         ("nowhere", "There is no folder nowhere."),

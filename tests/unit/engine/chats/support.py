@@ -70,7 +70,7 @@ async def open_completions(
     **more: Any,  # noqa: ANN401 - settings
 ) -> CompletionsBackend:
     """Open a model of a service on loopback; `said` is what the user says of it."""
-    settings = GemdeckSettings(model=f"fake/{model}", **{"idle_timeout": 5.0, **more})
+    settings = GemdeckSettings(model=f"fake/{model}", **{"idle_timeout": PATIENCE, **more})
     models = {model: ServiceModel.model_validate(said or {})}
     service = ModelService("fake", url, models=models)
     secret = SecretStr(key) if key else None
@@ -81,7 +81,7 @@ async def open_completions(
 
 
 async def open_backend(url: str, key: str = KEY, model: str = MODEL, **more: Any) -> GeminiBackend:  # noqa: ANN401
-    more = {"idle_timeout": 5.0, **more}
+    more = {"idle_timeout": PATIENCE, **more}
     access = ModelAccess(chat_model.BackendKind.GEMINI, SecretStr(key), base_url=url)
     settings = GemdeckSettings(model=model, **more)
     return await asyncio.to_thread(create_gemini_backend, access, settings)

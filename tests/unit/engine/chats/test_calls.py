@@ -106,7 +106,7 @@ async def test_a_step_asks_about_all_its_calls_at_once_in_any_order_of_answers()
         of = [one.call for one in asked if isinstance(one, ConfirmationRequest)]
         assert of == [call.id for call in chat.calls]
         await chat.decide(Choice.ONCE, count=2)
-        await asyncio.wait_for(ran.wait(), 5)  # while the first one is still open
+        await asyncio.wait_for(ran.wait(), PATIENCE)  # while the first one is still open
         assert chat.store.state.pending == asked[:1]
         await chat.decide(Choice.DENY)
         await chat.idle()

@@ -21,6 +21,7 @@ from tests.fakes.gemini_script import (
     Think,
 )
 from tests.support.rows import row
+from tests.support.waiting import PATIENCE
 from tests.unit.engine.chats import support
 from tests.unit.engine.chats.support import Chat, both, fetched, make_tool, talking, text_result
 from tui.engine.chats.turn import MessageContent, RetryWait
@@ -72,9 +73,9 @@ async def test_parallel_calls_run_together_and_answers_go_back_in_call_order() -
         running += 1
         if running == 2:
             both_run.set()
-        await asyncio.wait_for(both_run.wait(), 5)
+        await asyncio.wait_for(both_run.wait(), PATIENCE)
         if arguments["text"] == "first":
-            await asyncio.wait_for(second_ended.wait(), 5)  # the first call ends last
+            await asyncio.wait_for(second_ended.wait(), PATIENCE)  # the first call ends last
         elif arguments["text"] == "second":
             second_ended.set()
         return text_result(f"met {arguments['text']}")

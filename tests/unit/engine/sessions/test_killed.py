@@ -16,6 +16,7 @@ from tests.unit.engine.sessions.test_recording import Desk
 from tests.unit.engine.sessions.test_two_instances import instance
 from tui.engine.chats.sessions.library import SessionLibrary
 from tui.engine.chats.sessions.replay import SavedSession
+from tui.engine.files.atomic import TEMPORARY_PREFIX
 from tui.engine.files.paths import state_dir
 from tui.model.chat import ModelText, UserMessage
 from tui.model.events import MessageReturned
@@ -61,7 +62,8 @@ async def test_wherever_a_chat_is_cut_off_its_session_goes_on_without_a_loss(
                 await fake.wait_for_requests(len(steps) - 1)
                 await fake.wait_for_stall()
             history = [*chat.context.history.contents]
-            shutil.copytree(tmp_path / "state", tmp_path / "left")
+            half_written = shutil.ignore_patterns(f"{TEMPORARY_PREFIX}*")  # gone in a moment
+            shutil.copytree(tmp_path / "state", tmp_path / "left", ignore=half_written)
             chat.conversation.cancel()
             await chat.conversation.wait_idle()
         saved = left.saved
