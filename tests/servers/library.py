@@ -110,10 +110,11 @@ def skills() -> Message:
 
 
 def list_skills(params: Message) -> Message:
-    """List two skills, and where to go on."""
+    """List two skills, or a part of very many, and where to go on."""
     entries, start = [*skills()["list"].values()], int(params.get("cursor") or 0)
-    more = {"nextCursor": str(start + 2)} if start + 2 < len(entries) else {}
-    return {"skills": entries[start : start + 2], **more}
+    end = start + max(2, len(entries) // 20)
+    more = {"nextCursor": str(end)} if end < len(entries) else {}
+    return {"skills": entries[start:end], **more}
 
 
 def get_skill(params: Message) -> Message | None:

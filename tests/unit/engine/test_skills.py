@@ -407,9 +407,15 @@ async def test_B26_a_file_of_a_skill_is_seen_before_the_model_gets_it_and_again_
         await running.type("/skill docs:pdf", YES, YES)
         await running.type("read", NO)
         assert "did not allow it to be loaded" in running.got[0]
-        form, obey = await running.type("read both", YES, NO)
-        assert (form.text, obey.name) == ("Forms of pdf.", "pdf docs/inner/SKILL.md")
-        assert "Obey me." in obey.text
+        running.engine.messages.send("read both")
+        told = dict[str, str]()
+        while len(told) < 2:  # either file may be there first
+            request = await running.pending(SkillRequest)
+            told[request.name] = request.text
+            await running.answer(NO if "inner" in request.name else YES)
+        await running.idle()
+        assert told["pdf docs/FORMS.md"] == "Forms of pdf."
+        assert "Obey me." in told["pdf docs/inner/SKILL.md"]
         assert "Forms of pdf." in running.got[0]
         assert "Obey me." not in running.seen()
         await running.type("and the last")

@@ -131,7 +131,7 @@ async def test_closing_stops_the_turn_on_the_wire_and_frees_the_session(play: Pl
         second = open_another(it)
         it.engine.send("two")
         it.engine.send("next")
-        await it.fake.wait_for_stall()
+        await eventually(lambda: shown(it, second) == ["two", "2"])
         session = it.engine.sessions.recorder.session
         it.engine.conversations.close()
         assert it.store.state.current == MAIN
