@@ -113,7 +113,7 @@ async def test_how_a_process_ended_is_told_though_its_pipes_close_first(
         asyncio.get_running_loop().call_later(0.2, exited, process)
 
     for module in (process_module, stdio_transport):
-        monkeypatch.setattr(module, "EXIT_NOTICE", PATIENCE)
+        monkeypatch.setattr(module, "EOF_GRACE", PATIENCE)
     monkeypatch.setattr(ServerProcess, "process_exited", exited_late)
     async with running(script("raw", "exit")) as (_, watcher):
         failure = await watcher.fails("raw", S.STARTING, S.RETRYING)

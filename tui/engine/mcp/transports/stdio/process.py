@@ -49,11 +49,8 @@ WRITE_TIMEOUT: Final = 30.0
 EXIT_DRAIN: Final = 0.05
 """Seconds to drain the pipes of a dead process, which a surviving child may hold open."""
 
-EXIT_NOTICE: Final = 0.5
-"""Seconds until a process is known to have ended that has closed a pipe, as it does by ending."""
-
 EOF_GRACE: Final = 1.0
-"""Seconds that a server gets to exit after its standard input was closed."""
+"""Seconds that a server gets to exit after its standard input was closed, or it closed a pipe."""
 
 TERMINATE_GRACE: Final = 1.0
 """Seconds that its group gets after SIGTERM."""
@@ -373,14 +370,13 @@ class ServerProcess(asyncio.SubprocessProtocol):
 
     async def _close(self) -> None:
         if self.output_ended.is_set():  # its end may not have been noticed yet
-            await wait_within(self.exited, EXIT_DRAIN if self.broken else EXIT_NOTICE)
+            await wait_within(self.exited, EXIT_DRAIN if self.broken else EOF_GRACE)
         self._is_ending = True
         self.give_up("was closed")
         self._lines.clear()  # a server that is busy writing must be able to exit
         self._queued_bytes = 0
         self._resume_reading(1)
-        pipe = self._input()
-        if pipe is not None:
+        if (pipe := self._input()) is not None:
             pipe.close()
         if not await wait_within(self.exited, EOF_GRACE):
             self._signal_group(signal.SIGTERM)

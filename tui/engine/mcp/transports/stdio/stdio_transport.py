@@ -17,7 +17,7 @@ from tui.engine.background import wait_within
 from tui.engine.mcp.errors import ServerError
 from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.transports import jsonrpc_lines as rpc
-from tui.engine.mcp.transports.stdio.process import EXIT_DRAIN, EXIT_NOTICE, ServerProcess
+from tui.engine.mcp.transports.stdio.process import EOF_GRACE, EXIT_DRAIN, ServerProcess
 from tui.model.servers import Transport
 from tui.model.wire.frames import FrameFault
 
@@ -184,7 +184,7 @@ class StdioTransport:
                     if (answer := rpc.unsendable(outgoing.message)) is not None:
                         await rpc.deliver(to_session, answer)
                 except ServerError as error:
-                    await wait_within(self._process.exited, EXIT_NOTICE)
+                    await wait_within(self._process.exited, EOF_GRACE)
                     self._process.give_up(error.reason)
                     return
 
@@ -194,7 +194,7 @@ class StdioTransport:
         ends = [asyncio.create_task(one.wait()) for one in (process.exited, process.output_ended)]
         try:
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-            await asyncio.wait(ends, timeout=EXIT_DRAIN if process.broken else EXIT_NOTICE)
+            await asyncio.wait(ends, timeout=EXIT_DRAIN if process.broken else EOF_GRACE)
             await asyncio.wait({reading}, timeout=DELIVERY_GRACE)
             await wait_within(process.errors_ended, EXIT_DRAIN if process.exited.is_set() else 0)
             self.ended.set()
