@@ -81,7 +81,7 @@ MAX_CLAIM: Final = 64
 MAX_CAPABILITIES: Final = 32
 """Capabilities and extensions that are named."""
 
-ENDING_GRACE: Final = 0.5
+ENDING_GRACE: Final = 1.0
 """Seconds that a failed call waits for the reason why the server is gone."""
 
 MAX_TEXT_ON_LOOP: Final = 20_000

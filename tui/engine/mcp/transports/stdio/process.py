@@ -46,8 +46,11 @@ LINE_OVERHEAD: Final = 64
 WRITE_TIMEOUT: Final = 30.0
 """Seconds that a server may leave its standard input unread while messages wait."""
 
-EXIT_DRAIN: Final = 0.05
-"""Seconds to drain the pipes of a dead process, which a surviving child may hold open."""
+EXIT_DRAIN: Final = 0.3
+"""Seconds to drain the pipes of a dead process, which a surviving child may hold open.
+
+Also those in which a busy machine tells that a process whose pipes ended is dead.
+"""
 
 EOF_GRACE: Final = 1.0
 """Seconds that a server gets to exit after its standard input was closed."""
