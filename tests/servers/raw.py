@@ -343,7 +343,7 @@ def main() -> None:
         else:
             handler(message)
     if "save" in BEHAVIOURS:
-        time.sleep(0.4)
+        time.sleep(0.2)
         note("saved")
     if "note_eof" in BEHAVIOURS:
         note("eof")

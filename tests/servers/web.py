@@ -19,8 +19,10 @@ Message = dict[str, Any]
 START_SECONDS = 20
 """Seconds a server process gets to listen."""
 
-CHOSEN = 20_000, 32_000
-"""Ports that no other test gets by chance between our finding one and its being listened on."""
+OWN_PORTS = (20_000, 32_000)
+"""Ports below those that systems give to who asks for any."""
+
+_CHANCE = random.SystemRandom()  # which nobody seeds, as property tests do with the usual one
 
 LIMIT = 32 * 1024 * 1024
 """Bytes that are read ahead of what a server takes."""
@@ -77,9 +79,13 @@ async def process(command: str, *arguments: str) -> AsyncIterator[tuple[str, Pro
 
 
 def free_port() -> int:
-    """Find a port that nobody listens on, of those that systems give to nobody who names none."""
+    """Find a port that nobody listens on.
+
+    It is none that the system itself gives to a server or a client, which another test may run
+    before the port is used, or used again.
+    """
     while True:
-        port = random.randrange(*CHOSEN)
+        port = _CHANCE.randrange(*OWN_PORTS)
         with suppress(OSError), socket.create_server(("127.0.0.1", port)):
             return port
 
@@ -213,7 +219,7 @@ class HttpServer:
     Attributes:
         handle: How.
         requests: What came in.
-        port: Where it listens; 0 for any.
+        port: Where it listens, also when it comes back; 0 for any.
         tls: How it encrypts, or None.
     """
 
@@ -222,13 +228,14 @@ class HttpServer:
     port: int = 0
     tls: ssl.SSLContext | None = None
     _server: asyncio.Server | None = field(default=None, init=False)
+    _is_stopped: bool = field(default=False, init=False)
     _writers: set[asyncio.StreamWriter] = field(default_factory=set, init=False)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set, init=False)
 
     async def __aenter__(self) -> Self:
+        self.port, self._is_stopped = self.port or free_port(), False
         place = ("127.0.0.1", self.port)
         self._server = await asyncio.start_server(self._accept, *place, ssl=self.tls, limit=LIMIT)
-        self.port = self._server.sockets[0].getsockname()[1]
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -244,6 +251,7 @@ class HttpServer:
         """Stop listening and break all connections off."""
         if self._server is None:
             return
+        self._is_stopped = True
         self._server.close()
         for writer in self._writers:
             writer.transport.abort()
@@ -251,16 +259,20 @@ class HttpServer:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        self._writers.clear()
         await self._server.wait_closed()
         self._server = None
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._is_stopped:  # it was accepted before
+            writer.transport.abort()
+            return
+        self._writers.add(writer)  # also where its task is cancelled before it begins
         task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._writers.add(writer)
         try:
             request = await _read(reader)
             self.requests.append(request)

@@ -16,10 +16,10 @@ import psutil
 FIXTURE_SECRET: Final = "s3cr3t-fixture-"
 """How every secret in a test begins, so that it can be found where it must not be."""
 
-PROCESS_GRACE: Final = 3.0
+PROCESS_GRACE: Final = 10.0
 """Seconds a test's processes may take to be gone after it."""
 
-TASK_GRACE: Final = 1.0
+TASK_GRACE: Final = 10.0
 """Seconds a test's asyncio tasks may take to end after it."""
 
 FD_TOLERANCE: Final = 4

@@ -66,7 +66,7 @@ class EngineDeck(OnScreen):
         except TimeoutError:
             raise AssertionError(f"{words} are not in\n{self.text}") from None
 
-    async def saved(self, name: str) -> Path:
+    async def written(self, name: str) -> Path:
         """Wait until a file of the folder is written, and said to be."""
         said = f" was saved to ~/{self.folder.name}/{name}."
         await self.until(lambda: any(one.text.endswith(said) for one in self.store.state.notices))

@@ -262,7 +262,7 @@ async def test_a_tool_runs_from_its_pane_and_what_was_typed_is_there_again() -> 
         await hand.press("y")
         assert hand.app.clipboard == "gemdeck mcp call shop echo 'text=hello you'"
         await hand.press("t", "s")
-        written = await hand.saved("result-echo-1.txt")
+        written = await hand.written("result-echo-1.txt")
         assert "hello you" in written.read_text("utf-8")
         await hand.press("m")
         await hand.until(
@@ -496,7 +496,7 @@ async def test_a_result_is_seen_as_text_tree_and_as_sent_with_faults_and_links()
         await hand.press("t")
         await hand.until(lambda: '"structuredContent"' in hand.text)
         await hand.press("s")
-        written = await hand.saved("result-shape-1.json")
+        written = await hand.written("result-shape-1.json")
         assert json.loads(written.read_text("utf-8"))["structuredContent"] == {"sides": "three"}
         await hand.press("o")
         await hand.until(lambda: "note://shape" in hand.text)
@@ -509,7 +509,7 @@ async def test_a_result_is_seen_as_text_tree_and_as_sent_with_faults_and_links()
         await hand.ended()
         await hand.until(lambda: "▀" * 40 in hand.text)
         await hand.press("s")
-        await hand.saved("picture-1.png")
+        await hand.written("picture-1.png")
 
 
 async def test_saved_calls_are_filled_in_from_the_form_and_the_palette_and_forgotten() -> None:
@@ -606,7 +606,7 @@ async def test_every_tool_of_real_servers_has_a_form_and_what_they_give_is_shown
         await hand.ended()
         await hand.until(lambda: "▀" in hand.text)
         await hand.press("s")
-        await hand.saved("picture-1.png")
+        await hand.written("picture-1.png")
         await hand.press("escape")
         await hand.open("list_directory", server="files")
         hand.row("/path").value = str(hand.folder)

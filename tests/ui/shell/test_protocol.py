@@ -145,7 +145,7 @@ async def test_from_a_call_to_its_frames_and_back_and_all_that_can_be_done_with_
         assert "No call in a conversation caused this exchange." in deck.text
         await deck.find(f"call:{MAIN}/{call.id}")
         await deck.press("x")
-        written = (await deck.saved("frames-1.jsonl")).read_text().splitlines()
+        written = (await deck.written("frames-1.jsonl")).read_text().splitlines()
         assert [json.loads(line)["number"] for line in written] == sorted(
             frame.number for frame in one.frames
         )
@@ -205,7 +205,7 @@ async def test_what_is_hostile_stays_in_its_row_and_what_is_secret_is_masked_eve
         await deck.find("server:rough")
         assert len(deck.frames.shown) > 5
         await deck.press("x")
-        written = (await deck.saved("frames-1.jsonl")).read_text()
+        written = (await deck.written("frames-1.jsonl")).read_text()
         for place, text in (
             ("screen", deck.text),
             ("clipboard", deck.clipboard),

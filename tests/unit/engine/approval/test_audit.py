@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.waiting import PATIENCE
 from tests.unit.engine.chats.support import make_tool
 from tui.engine.logs import audit
 from tui.engine.logs.audit import AuditLog
@@ -48,7 +49,7 @@ def test_a_decision_and_the_call_that_follows_are_recorded(path: Path) -> None:
     log.heed(ToolCallChanged(CALL, ToolCallStatus.RUNNING))
     log.heed(ToolCallChanged(CALL, ToolCallStatus.OK, 0.12345, "data"))
     log.heed(ToolCallChanged(CALL, ToolCallStatus.OK, 0.12345, "data"))
-    log.close(5)
+    log.close(PATIENCE)
     first, second = records(path)
     assert len(first["run"]) == 8
     data = ARGUMENTS.encode()
@@ -71,7 +72,7 @@ def test_a_call_that_did_not_run_has_a_decision_and_no_end(path: Path) -> None:
     log.heed(decided("allow", "you: once"))
     log.heed(ToolCallChanged(CALL, ToolCallStatus.CANCELLED, None, "Stopped before it began."))
     log.heed(ToolCallChanged(CALL, ToolCallStatus.OK, 0.1, "of another call with this id"))
-    log.close(5)
+    log.close(PATIENCE)
     assert [r["event"] for r in records(path)] == ["decision"] * 3
 
 
@@ -83,12 +84,12 @@ def test_a_call_that_runs_on_as_a_task_ends_later_even_in_another_run(path: Path
     log.heed(ToolCallChanged(CALL, ToolCallStatus.RUNS_ON, 0.5, "Runs on."))
     log.heed(replace(kept, task=""))
     log.heed(ToolCallChanged(CALL, ToolCallStatus.OK, 9.5, "done"))
-    log.close(5)
+    log.close(PATIENCE)
     again = AuditLog(path, on_problem=pytest.fail)
     again.heed(replace(kept, call=EntryId("r1")))
     again.heed(ToolCallChanged(EntryId("r1"), ToolCallStatus.RUNS_ON, result="Runs on."))
     again.heed(ToolCallChanged(EntryId("r1"), ToolCallStatus.ERROR, 99.5, "gone"))
-    again.close(5)
+    again.close(PATIENCE)
     begun, left, ended, later = records(path)
     assert [one["outcome"] for one in (left, ended, later)] == ["runs on", "ok", "error"]
     assert left["arguments"] == ended["arguments"] == begun["arguments"]
@@ -101,7 +102,7 @@ def test_what_was_decided_about_a_folder_is_recorded_where_there_is_a_place(path
     for place in (path, None):
         log = AuditLog(place, on_problem=pytest.fail)
         log.record_trust("/home/u/shop", "a1" * 32, decision="trust", source="you")
-        log.close(5)
+        log.close(PATIENCE)
     [record] = records(path)
     assert [*path.parent.iterdir()] == [path]
     del record["time"], record["run"]
@@ -116,7 +117,7 @@ def test_names_can_neither_forge_a_record_nor_carry_a_secret(path: Path) -> None
     redactor.register("hunter2hunter2")
     hostile = 'x\n{"event": "decision"}\x1b[2J\x9b\x7f\u202e' + "y" * 1_000
     log.record_trust(hostile, hostile, decision="hunter2hunter2", source=hostile)
-    log.close(5)
+    log.close(PATIENCE)
     [record] = records(path)
     assert record["decision"] == "***"
     assert max(len(str(value)) for value in record.values()) <= audit.MAX_FIELD
@@ -136,9 +137,9 @@ def test_a_full_disk_is_told_once_and_retried(path: Path, monkeypatch: pytest.Mo
         for _ in range(3):
             log.record_trust("f", "c", decision="trust", source="you")
         for _ in range(3):
-            assert done.acquire(timeout=5)
+            assert done.acquire(timeout=PATIENCE)
     log.record_trust("f", "c", decision="trust", source="you")
-    log.close(5)
+    log.close(PATIENCE)
     kept = "New content stays in memory until it can be."
     assert told == [f"{path} cannot be written: No space left on device. {kept}"]
     assert [record["number"] for record in records(path)] == [1, 2, 3, 4]

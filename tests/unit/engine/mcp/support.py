@@ -170,8 +170,8 @@ async def running(
 async def ready(*definitions: ServerDefinition, **more: Any) -> Running:
     """Run servers as `running`, once all of them are ready."""
     async with running(*definitions, **more) as (manager, watcher):
-        for definition in definitions:
-            await watcher.until(definition.id, ServerStatus.READY)
+        for one in definitions:  # which may sleep soon
+            await eventually(lambda: ServerStatus.READY in watcher.statuses(one.id))  # noqa: B023
         yield manager, watcher
 
 

@@ -5,7 +5,7 @@ import stat
 from pathlib import Path
 
 from tests.support.definitions import altered
-from tests.unit.engine.mcp.support import children, ready, running, script
+from tests.unit.engine.mcp.support import children, eventually, ready, running, script
 from tui.engine.mcp.manager import Enablement
 from tui.model.events import ServersConfigured
 from tui.model.servers import Origin, ServerId
@@ -67,8 +67,8 @@ async def test_a_disabled_server_stays_so_over_a_restart_of_gemdeck(tmp_path: Pa
         await manager.wait_discovered(5)
         manager.start(definition.id)
         manager.restart_all()
+        await eventually(lambda: children() == [])  # those of the run before are gone
         assert watcher.statuses("raw") == []
-        assert children() == []
         manager.set_enabled(definition.id, enabled=True)
         await watcher.until("raw", S.STOPPED, S.STARTING, S.READY)
     assert json.loads(path.read_text())["disabled"] == []

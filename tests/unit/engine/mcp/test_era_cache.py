@@ -178,7 +178,7 @@ async def test_who_hangs_on_the_probe_is_greeted_as_old_the_next_time(tmp_path: 
     async with running(definition, eras=EraCache(path)) as (manager, watcher):
         await watcher.until("raw", S.STARTING, S.RETRYING)
         assert EraCache(path).recall(definition) is HANDSHAKE, "another run knows it too"
-        manager.restart(definition.id)
+        manager.configure([replace(definition, timeout=60.0)])  # which a start may need
         await watcher.until("raw", S.RETRYING, S.STARTING, S.READY)
 
 
@@ -230,7 +230,7 @@ async def test_a_server_that_asks_back_is_old_and_remembered_so(tmp_path: Path) 
     definition, asking = script("asking"), {"seconds": 0}
     async with running(definition, eras=EraCache(path)) as (manager, watcher):
         assert (await watcher.info("asking", S.READY)).era is STATELESS
-        slow = asyncio.create_task(call(manager, "wait", {"seconds": 0.3}))
+        slow = asyncio.create_task(call(manager, "wait", {"seconds": 1.5}))
         await asyncio.sleep(0)
         words = "reconnecting with that one: repeat the call"
         await refuses(words, manager, "ask_in_vain", asking)

@@ -1,6 +1,5 @@
 """How much a server may send, by a clock of the test and with servers that flood."""
 
-import asyncio
 import time
 
 import pytest
@@ -8,7 +7,7 @@ from mcp_types import JSONRPCError, JSONRPCRequest, JSONRPCResponse
 
 from tests.support.measures import Measure
 from tests.support.stalls import LoopWatch
-from tests.unit.engine.mcp.support import Watcher, call, ready, script
+from tests.unit.engine.mcp.support import Watcher, call, eventually, ready, script
 from tui.engine.mcp.catalog.offered_tool import ToolCallError
 from tui.engine.mcp.server_log import ServerLog
 from tui.engine.mcp.transports import jsonrpc_lines as lines
@@ -100,7 +99,7 @@ async def test_only_reports_are_dropped(flow: FlowControl, clock: Time, watcher:
     assert lines.BURST * 0.4 < sum(message is not None for message in taken) < lines.BURST * 0.6
     assert clock.slept == 0
     assert await flow.take(REPLY) is not None
-    await asyncio.sleep(0.06)
+    await eventually(lambda: watcher.log("s"))
     [line] = watcher.log("s")
     assert "some are dropped" in line
     clock.now += 5
@@ -111,7 +110,7 @@ async def test_noise_is_limited_and_paced(flow: FlowControl, clock: Time, watche
     for _ in range(150_000):
         assert await flow.take(b"noise") is None
     assert 1.5 < clock.slept < 5
-    await asyncio.sleep(0.06)
+    await eventually(lambda: len(watcher.log("s")) > lines.MAX_NOISE_LINES)
     assert len(watcher.log("s")) == lines.MAX_NOISE_LINES + 1
 
 

@@ -242,16 +242,16 @@ async def test_a_question_that_stays_open_does_not_time_the_call_out() -> None:
     async with staged(definition) as stage:
         live = stage.manager._supervisors[definition.id].live
         assert live is not None
-        live._call_timeout._limit = 0.5  # a server takes longer to start
+        live._call_timeout._limit = 1.0  # a server may take longer to start
         calling = start(stage, "ask_in_vain", seconds=0.0)
         form = await stage.asked(FormRequest)
-        done, _ = await asyncio.wait({calling}, timeout=0.7)
+        done, _ = await asyncio.wait({calling}, timeout=1.2)
         assert not done
         stage.desk.answer(form.id, Reply(ReplyAction.ACCEPT))
         assert await calling == "done"
         slow = start(stage, "ask_in_vain", seconds=20.0)
         await stage.answer(FormRequest)
-        with pytest.raises(ToolCallError, match=r"no result within 0\.5 s"):
+        with pytest.raises(ToolCallError, match="no result within 1 s"):
             await slow
 
 

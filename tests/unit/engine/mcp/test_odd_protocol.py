@@ -61,7 +61,8 @@ async def test_an_error_of_the_servers_own_is_its_words(code: int, shown: int, w
     said = rf"{words} \(error {shown}\)"
     async with answering(own | shaking(prompts={}, resources={})) as (_, manager, watcher):
         assert [tool.name for tool in manager.catalogs[WEB].tools] == ["echo"]
-        assert f"prompts/list failed: {words} (error {shown})" in watcher.log(WEB)
+        said_of_list = f"prompts/list failed: {words} (error {shown})"
+        await eventually(lambda: said_of_list in watcher.log(WEB))
         await refuses(f"refused the call: {said}", manager, "echo")
         features = manager.features(WEB)
         for asking in (features.read_resource("a://b"), features.get_prompt("p", {})):
@@ -242,7 +243,7 @@ async def test_what_is_logged_is_shown_whatever_its_form(params: Message) -> Non
     async with answering(answer) as (_, manager, watcher):
         await call(manager, "echo")
         await eventually(lambda: "the needle" in "".join(watcher.log(WEB)))
-        assert "a response to no request: id 99999" in watcher.log(WEB)
+        await eventually(lambda: "a response to no request: id 99999" in watcher.log(WEB))
 
 
 LISTS = {"tools/list": "tools", "prompts/list": "prompts", "resources/list": "resources"}

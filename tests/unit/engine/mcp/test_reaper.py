@@ -43,7 +43,7 @@ async def test_gemdeck_is_killed_servers_have_their_moment_and_nothing_is_left(
         if zygote_goes_first:
             zygote.kill()
             await gone(zygote.pid)
-            assert len(marked(mark)) == 9
+            await eventually(lambda: len(marked(mark)) == 9)  # a daemon forks once more
         # A guard that has heard nothing for longer than its grace still gives all of that.
         await asyncio.sleep(reaper_module.EOF_GRACE * 1.1)
         began = time.monotonic()
@@ -55,8 +55,10 @@ async def test_gemdeck_is_killed_servers_have_their_moment_and_nothing_is_left(
     measure(f"gemdeck killed: its 9 server processes were gone after {ended - began:.2f} s")
     assert (tmp_path / "saved").exists()
     eof, term = (float((tmp_path / name).read_text()) for name in ("eof", "term"))
-    assert eof + reaper_module.EOF_GRACE / 2 < term, "noted late on a busy machine"
-    assert term + reaper_module.TERMINATE_GRACE / 2 < ended
+    assert began < min(eof, term)
+    # From the first moment, as a busy machine notes all that follows late.
+    assert began + reaper_module.EOF_GRACE <= term
+    assert began + reaper_module.EOF_GRACE + reaper_module.TERMINATE_GRACE <= ended
 
 
 async def test_a_grandchild_in_a_session_of_its_own_does_not_survive_its_server() -> None:

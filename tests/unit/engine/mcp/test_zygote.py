@@ -111,6 +111,6 @@ async def test_a_zygote_that_hangs_goes(zygote: Zygote, monkeypatch: pytest.Monk
             with pytest.raises(ServerError, match="its parent process does not respond") as caught:
                 await started(zygote)
         assert not caught.value.permanent
-        assert not is_alive(first.pid)
+        await gone(first.pid)
         async with started_together(zygote, 1) as [server]:
             assert await server.read_line() == b"1"

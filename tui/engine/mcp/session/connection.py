@@ -221,11 +221,10 @@ class EraChoice:
     """
 
     def __init__(self, definition: ServerDefinition, eras: EraCache) -> None:
-        self.probe = Probe()
+        self.probe, self.outdated = Probe(), asyncio.Event()
         self._definition, self._eras = definition, eras
         self._is_recalled = self._is_wrong = False
-        self._calls = 0
-        self.outdated = asyncio.Event()
+        self._calls, self._writing = 0, asyncio.Lock()  # what is found out last has to stay
 
     async def choose(self) -> Literal["auto", "legacy"]:
         """Return the SDK's connection mode."""
@@ -261,7 +260,8 @@ class EraChoice:
     async def remember(self, era: ProtocolEra) -> None:
         """Remember the era of the server, unless the settings force one."""
         if self._definition.protocol is ProtocolEra.AUTO:
-            await asyncio.to_thread(self._eras.remember, self._definition, era)
+            async with self._writing:
+                await asyncio.to_thread(self._eras.remember, self._definition, era)
 
     @contextmanager
     def calling(self) -> Iterator[None]:

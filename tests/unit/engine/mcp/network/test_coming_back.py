@@ -109,13 +109,17 @@ async def main():
     told = asyncio.Event()
     network_watch.SETTLE, network_watch.REST = 0.01, 0.5
     loop, moments = asyncio.get_running_loop(), []
-    close = network_watch.watch_network(told.set)
+
+    def tell():
+        moments.append(loop.time())
+        told.set()
+
+    close = network_watch.watch_network(tell)
     for _ in range(2):
         for flags in (0, 1):  # the loopback interface goes down and up, and gets its addresses
             with socket.socket() as control:
                 fcntl.ioctl(control, 0x8914, struct.pack("16sh14x", b"lo", flags))
-        await asyncio.wait_for(told.wait(), 5)
-        moments.append(loop.time())
+        await asyncio.wait_for(told.wait(), 25)
         told.clear()
     close()
     assert moments[1] - moments[0] > 0.4, "further changes wait"
@@ -131,5 +135,5 @@ def test_G40_the_kernel_tells_of_addresses_that_come_and_go() -> None:
     if subprocess.run([*alone, "true"], capture_output=True, check=False).returncode:
         pytest.skip("no network namespaces here")
     command = [*alone, sys.executable, "-W", "error", "-c", IN_A_NETWORK_OF_ITS_OWN]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=50)
     assert (ran.stdout, ran.stderr) == ("told twice\n", "")

@@ -173,8 +173,9 @@ async def test_slow_heads_hold_up_nobody_else() -> None:
             await exchange.write(bytes([byte]))
             await asyncio.sleep(0.05)
 
-    async with answering(drip, timeout=0.3) as (server, manager, watcher):
-        await refuses(r"no result within 0.3 s", manager, "echo")
+    # In so many seconds the server also has to be ready and to answer a call.
+    async with answering(drip, timeout=3) as (server, manager, watcher):
+        await refuses(r"no result within 3 s", manager, "echo")
         await eventually(lambda: "notifications/cancelled" in server.methods())
         await lives(manager, server)
         assert watcher.statuses(WEB)[-1] is S.READY

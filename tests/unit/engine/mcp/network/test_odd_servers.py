@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import time
 import zlib
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -21,7 +20,7 @@ from tui import __version__
 from tui.engine.logs.redaction import Redactor
 from tui.engine.mcp.catalog.offered_tool import TextPart, ToolCallError
 from tui.engine.mcp.context import ClientContext
-from tui.engine.mcp.transports.http import channels, http_client
+from tui.engine.mcp.transports.http import channels, http_client, http_transport
 from tui.engine.mcp.transports.http.http_client import MAX_COOKIES, MAX_UNPACKED, find_proxy
 from tui.engine.mcp.wire.wire import Wire
 from tui.model.servers import ServerStatus as S
@@ -305,7 +304,9 @@ async def test_a_revision_that_is_refused_is_asked_for_lower() -> None:
         assert 1 < server.methods().count("initialize") < 6
 
 
-async def test_a_notification_whose_answer_never_ends_holds_nothing_up() -> None:
+async def test_a_notification_whose_answer_never_ends_holds_nothing_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def accept(exchange: Exchange) -> None:
         await exchange.begin(202)
         await exchange.hang()
@@ -315,11 +316,10 @@ async def test_a_notification_whose_answer_never_ends_holds_nothing_up() -> None
         await exchange.write(b": open\n\n")
         await exchange.hang()
 
+    monkeypatch.setattr(http_transport, "NOTICE_TIMEOUT", 3_600.0)
     for handler in (accept, open_stream):
-        began = time.perf_counter()
         async with answering({"notifications/initialized": handler}) as (_, manager, _):
             assert (await call(manager, "echo", {"text": "hi"})).parts == HI
-            assert time.perf_counter() - began < 5
 
 
 async def test_a_refusal_that_never_ends_is_told_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -328,7 +328,7 @@ async def test_a_refusal_that_never_ends_is_told_in_time(monkeypatch: pytest.Mon
         await exchange.write(b"No, ")
         await exchange.hang()
 
-    monkeypatch.setattr(http_client, "WORDS_TIMEOUT", 0.2)
+    monkeypatch.setattr(http_client, "WORDS_TIMEOUT", 1.0)
     async with answering(drip) as (_, manager, _):
         await refuses("Response: No,", manager, "echo")
 
@@ -526,7 +526,7 @@ async def test_what_is_not_http_is_told_as_that(sent: bytes) -> None:
 async def test_the_newer_era_is_asked_for_once_and_not_for_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(channels, "PROBE_PATIENCE", 0.2)
+    monkeypatch.setattr(channels, "PROBE_PATIENCE", 0.5)
     async with answering({"server/discover": Exchange.hang}) as (server, manager, _):
         assert (await call(manager, "echo", {"text": "hi"})).parts == HI
         assert server.methods()[:2] == ["server/discover", "initialize"]

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from tests.servers.web import ECHO, Announcer, Exchange, Handler, RawServer, answer
+from tests.support.waiting import PATIENCE
 from tests.unit.engine.mcp.network.support import WEB, answering, connected, stateless
 from tests.unit.engine.mcp.support import HASTY, call, eventually, refuses
 from tui.engine.mcp.catalog.offered_tool import TextPart, ToolCallError
@@ -125,7 +126,7 @@ async def test_cancelling_a_call_lets_go_and_a_server_with_a_handshake_is_told(e
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(PATIENCE):
             await gone.wait()
         told = [r.message for r in server.requests if b"notifications/cancelled" in r.body]
         asked = server.calls()[0]

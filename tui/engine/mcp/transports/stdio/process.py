@@ -46,7 +46,7 @@ LINE_OVERHEAD: Final = 64
 WRITE_TIMEOUT: Final = 30.0
 """Seconds that a server may leave its standard input unread while messages wait."""
 
-EXIT_DRAIN: Final = 0.05
+EXIT_DRAIN: Final = 0.3
 """Seconds to drain the pipes of a dead process, which a surviving child may hold open."""
 
 EOF_GRACE: Final = 1.0
