@@ -7,6 +7,7 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -119,7 +120,7 @@ def test_a_denied_or_stopped_call_does_not_run_and_only_who_looks_elsewhere_hear
         wait_for_question(terminal)
         answer(terminal, "x")
         terminal.wait_gone("Esc stop")
-        say(terminal, "count_slowly steps=4")
+        say(terminal, "count_slowly steps=8")  # four seconds, in which all up to the blur comes
         wait_for_question(terminal)
         answer(terminal, "o")
         terminal.type("list my notes")
@@ -184,7 +185,8 @@ def test_the_tab_shows_how_far_a_call_is_and_that_a_question_waits(deck: Deck) -
         assert "3;0" in shown
         percents = [int(one[2:]) for one in shown if one.startswith("1;")]
         assert percents == sorted(percents)
-        assert {25} <= set(percents) <= {0, 25, 50, 75, 100}
+        assert {25, 50, 75} & {*percents}, "a busy machine may draw some of them together"
+        assert {*percents} <= {0, 25, 50, 75, 100}
         say(terminal, "list my notes")
         wait_for_question(terminal)
         leave(terminal)
@@ -265,8 +267,12 @@ def test_a_step_in_a_list_writes_its_rows_and_the_details_only(deck: Deck) -> No
 
 
 def drafts() -> list[str]:
-    files = Path(os.environ["GEMDECK_HOME"]).glob("sessions/*/*.draft")
-    return [json.loads(file.read_bytes()) for file in files]
+    """Read the drafts; gemdeck may just be putting another file in the place of one."""
+    found = []
+    for file in Path(os.environ["GEMDECK_HOME"]).glob("sessions/*/*.draft"):
+        with suppress(FileNotFoundError):
+            found.append(json.loads(file.read_bytes()))
+    return found
 
 
 def is_kept(text: str) -> bool:

@@ -7,6 +7,7 @@ import pytest
 
 from tests.support import terminal as module
 from tests.support.terminal import Terminal, escape_kinds
+from tests.support.waiting import PATIENCE
 
 
 def test_what_does_not_come_fails_with_the_screen_and_at_once_where_the_program_ended() -> None:
@@ -46,7 +47,7 @@ def test_a_program_that_does_not_end_is_killed_with_its_children() -> None:
         children = terminal.descendants()
         with pytest.raises(AssertionError, match="still runs"):
             terminal.wait_for_exit(timeout=0.1)
-    assert not psutil.wait_procs(children, timeout=5)[1]
+    assert not psutil.wait_procs(children, timeout=PATIENCE)[1]
 
 
 def test_harmful_sequences_are_told_apart() -> None:

@@ -218,6 +218,7 @@ async def rest(pilot: Pilot[Any]) -> None:
         for field in (*screen.query(Input), *screen.query(TextArea)):
             field.cursor_blink = False
     await wait_until_armed(pilot)
+    await until(pilot, lambda: all(one.is_finished for one in pilot.app.workers))  # pictures
     await settle(pilot)
 
 

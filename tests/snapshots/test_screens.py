@@ -12,6 +12,7 @@ from tests.fakes.commands import RecordingCommands
 from tests.snapshots.decks import HISTORIES, LARGE, NARROW, WIDE, Album, deck, press, settle
 from tests.support.pictures import picture
 from tests.support.said import fill
+from tests.ui.harness import until
 from tests.ui.requests.samples import sign_in
 from tests.ui.shell import decks as shell
 from tui.model import events as e
@@ -178,6 +179,7 @@ async def test_a_server_is_added(album: Album) -> None:
         pilot.app.post_message(events.Paste(line))
         await album.take(pilot, "form", WIDE)
         await press(pilot, "ctrl+s", "ctrl+s")
+        await until(pilot, lambda: "trials.begin" in {name for name, _ in commands.calls})
         view = shell.server(ServerId("tools"), ServerStatus.READY)
         found = replace(view, catalog=Catalog(shell.EVERYTHING_TOOLS))
         store.dispatch(e.ServerTried(e.ServersConfigured((found,))))

@@ -6,7 +6,6 @@ draws a countdown, that takes up to a second for every key. The loop itself know
 """
 
 import asyncio
-from time import monotonic
 from typing import Any, Final
 
 from textual.constants import MAX_FPS
@@ -23,20 +22,20 @@ async def wait_for_idle(min_sleep: float = 0.0, max_sleep: float = 1.0) -> None:
 
     Args:
         min_sleep: Seconds to wait in any case.
-        max_sleep: Seconds after which a loop that is never idle is left alone.
+        max_sleep: Seconds of frames after which a loop that is never idle is left alone, however
+            long a busy machine takes for each.
     """
     loop: Any = asyncio.get_running_loop()
-    begun = monotonic()
+    frames = max_sleep / FRAME
     await asyncio.sleep(min_sleep)
     for _ in range(MAX_ROUNDS):
-        if monotonic() - begun > max_sleep:
-            return
         await asyncio.sleep(0)
         if loop._ready:
             continue
         due = _next_due(loop)
-        if due is None or due > FRAME:
+        if due is None or due > FRAME or frames <= 0:
             return
+        frames -= 1
         await asyncio.sleep(max(0.0, due))
 
 

@@ -17,7 +17,7 @@ FIXTURE_SECRET: Final = "s3cr3t-fixture-"
 """How every secret in a test begins, so that it can be found where it must not be."""
 
 PROCESS_GRACE: Final = 10.0
-"""Seconds a test's processes may take to be gone after it."""
+"""Seconds a test's processes may take to be gone after it, and its descriptors to be closed."""
 
 TASK_GRACE: Final = 10.0
 """Seconds a test's asyncio tasks may take to end after it."""
@@ -87,14 +87,14 @@ def open_descriptors() -> dict[int, str]:
 
 
 def leaked_descriptors(before: dict[int, str]) -> list[str]:
-    """Describe what was opened and not closed, where it is more than the tolerance."""
-    if len(open_descriptors()) - len(before) <= FD_TOLERANCE:
-        return []
-    gc.collect()
-    after = open_descriptors()
-    if len(after) - len(before) <= FD_TOLERANCE:
-        return []
-    return [f"{fd} -> {target}" for fd, target in after.items() if before.get(fd) != target]
+    """Describe what stays open, within bounds, where it is more than the tolerance."""
+    deadline = time.monotonic() + PROCESS_GRACE
+    while len(after := open_descriptors()) - len(before) > FD_TOLERANCE:
+        if time.monotonic() > deadline:
+            return [f"{fd} -> {target}" for fd, target in after.items() if before.get(fd) != target]
+        gc.collect()
+        time.sleep(_POLL)
+    return []
 
 
 def running_tasks() -> set["asyncio.Task[object]"]:

@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from tests.support import warm
+from tests.support.waiting import PATIENCE
 
 TELLING: Final = """
 import json, os, sys
@@ -60,4 +61,4 @@ def test_a_program_and_its_launcher_end_with_each_other() -> None:
             first = launcher if number is signal.SIGTERM else program
             first.send_signal(number)
             assert launcher.wait() == -number
-            program.wait(10)
+            program.wait(PATIENCE)

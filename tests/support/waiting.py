@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 import anyio
@@ -22,6 +23,12 @@ async def eventually(check: Callable[[], object], patience: float = PATIENCE) ->
     with anyio.fail_after(patience):
         while not check():  # noqa: ASYNC110 - nothing tells of it
             await anyio.sleep(INTERVAL)
+
+
+def whole_lines(path: Path) -> list[str]:
+    """Read what another process writes, but for the line that it is just writing."""
+    text = path.read_text("utf-8") if path.exists() else ""
+    return text.rpartition("\n")[0].splitlines()
 
 
 async def at_once(condition: Callable[[], object]) -> None:

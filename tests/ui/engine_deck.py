@@ -11,7 +11,7 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.fakes.gemini import KEY, FakeGemini, Step
-from tests.ui.harness import OnScreen
+from tests.ui.harness import OnScreen, without_hurry
 from tui.engine.bus import EventBus
 from tui.engine.engine import Engine, EngineOptions
 from tui.engine.logs.redaction import Redactor
@@ -55,8 +55,10 @@ class EngineDeck(OnScreen):
         return [one for one in selectors.entries(self.store.state) if isinstance(one, ToolCall)]
 
     async def press(self, *keys: str) -> None:
+        """Press keys, and wait until what came of them at once is on the screen."""
         for key in keys:
             await self.pilot.press(key)
+            await self.until(lambda: not self.app.bridge._delay.is_begun)
             await self.pilot.pause()
 
     async def shows(self, *words: str) -> None:
@@ -128,7 +130,8 @@ async def over_an_engine(
     async with Engine(options, bus.publish, open_url=open_url, redactor=redactor) as engine:
         commands = Commands(bus.publish)
         app = GemdeckApp(store, commands, preferences=UiPreferences())
-        async with app.run_test(size=(120, 40), notifications=True) as pilot:
-            await engine.start()
-            commands.attach(engine)
-            yield engine, store, commands, pilot
+        with without_hurry():
+            async with app.run_test(size=(120, 40), notifications=True) as pilot:
+                await engine.start()
+                commands.attach(engine)
+                yield engine, store, commands, pilot

@@ -69,9 +69,10 @@ class Hands(OnScreen, Generic[Q]):
         return self.modal.query_one(selector, kind) if selector else self.modal.query_one(kind)
 
     async def ask(self, request: PendingRequest) -> None:
-        """Raise a request and wait until it has been drawn."""
+        """Raise a request and wait until it has been drawn, from when on keys are taken note of."""
         self.app.store.dispatch(e.RequestRaised(request))
         await self.until(lambda: getattr(self.app.screen, "request", None) == request)
+        await self.until(lambda: self.modal._arming.is_begun)
         await self.pilot.pause()
 
     async def settle(self, request: str = "r0") -> None:

@@ -5,18 +5,20 @@ delay.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from time import monotonic
 from typing import Any, ClassVar, Final, TypeVar
 
 import anyio
+import pytest
 from textual import events
 from textual._context import visible_screen_stack
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
+from textual.notifications import Notification
 from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.widget import Widget
@@ -30,12 +32,16 @@ from tui.model import events as e
 from tui.model.chat import EntryId, TurnId, UserMessage
 from tui.store.state import AppState
 from tui.store.store import Store
+from tui.ui import app as whole_app
+from tui.ui import main
 from tui.ui.app import GemdeckApp
 from tui.ui.attention import Attention
 from tui.ui.bridge import StoreBridge
+from tui.ui.dialogs import list_dialog
 from tui.ui.panes.browser import ToolsPane
 from tui.ui.panes.chat import ChatPane
 from tui.ui.pending import PendingController
+from tui.ui.questions import arming
 from tui.ui.questions.arming import Keyboard
 from tui.ui.questions.question import Question
 from tui.ui.themes import DARK, LIGHT, UiPreferences
@@ -108,6 +114,20 @@ def screen_lines(app: App[Any]) -> list[str]:
 def toasts(app: App[Any]) -> list[str]:
     """Give the words of the toasts on the screen, the newest last."""
     return [str(toast.render()) for toast in app.screen.query(Toast)]
+
+
+@contextmanager
+def without_hurry(*, by_hand: bool = False) -> Iterator[None]:
+    """Let toasts stand and second presses count for as long as a busy machine may take.
+
+    Args:
+        by_hand: Whether a test moves the clock by which presses count.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Notification, "time_left", property(lambda _: PATIENCE))
+        for module in () if by_hand else (whole_app, main, list_dialog, arming):
+            patch.setattr(module, "REPEAT_SECONDS", PATIENCE)
+        yield
 
 
 class ChatApp(App[None]):
@@ -298,8 +318,9 @@ async def chatting(
 ) -> AsyncIterator[tuple[ChatApp, Pilot[None]]]:
     """Run the chat pane alone."""
     app = ChatApp(initial, history=history, clock=clock)
-    async with app.run_test(size=size, notifications=notifications) as pilot:
-        yield app, pilot
+    with without_hurry(by_hand=clock is not monotonic):
+        async with app.run_test(size=size, notifications=notifications) as pilot:
+            yield app, pilot
 
 
 @asynccontextmanager
@@ -327,8 +348,9 @@ async def running(
         on_first_paint=on_first_paint,
         crash_dir=crash_dir,
     )
-    async with app.run_test(size=size, notifications=True) as pilot:
-        deck = Running(app, pilot, store, commands)
-        await deck.until(lambda: bool(deck.app.deck.query(ToolsPane)))
-        await deck.settle()
-        yield deck
+    with without_hurry():
+        async with app.run_test(size=size, notifications=True) as pilot:
+            deck = Running(app, pilot, store, commands)
+            await deck.until(lambda: bool(deck.app.deck.query(ToolsPane)))
+            await deck.settle()
+            yield deck

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.waiting import PATIENCE
 from tui.ui.terminal import clipboard
 from tui.ui.terminal.clipboard import MAX_SEQUENCE, bring, picture, terminal_takes
 
@@ -55,8 +56,8 @@ def test_a_copy_is_given_to_what_keeps_it_here(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sys, "platform", "linux")
-    if "exec sleep 60" in scripts.get("xclip", ""):
-        monkeypatch.setattr(clipboard, "PATIENCE", 0.2)
+    hangs = "exec sleep 60" in scripts.get("xclip", "")
+    monkeypatch.setattr(clipboard, "PATIENCE", 0.2 if hangs else PATIENCE)
     text = "größer\n\tals eins\n" * 20_000
     assert bring(text, {**programs(tmp_path, **scripts), **environ}) == places
     if kept:
@@ -91,8 +92,9 @@ def test_a_picture_is_read_out_of_the_clipboard_within_bounds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sys, "platform", "linux")
-    if any("sleep" in script for script in scripts.values()):
-        monkeypatch.setattr(clipboard, "PATIENCE", 0.5)
+    hangs = any("sleep" in script for script in scripts.values())
+    # One that hangs gives something before.
+    monkeypatch.setattr(clipboard, "PATIENCE", 0.5 if hangs else PATIENCE)
     for name in ("wl-paste", "xclip"):
         (tmp_path / f"{name}.png").write_bytes(PNG)
     found = picture({**programs(tmp_path, **scripts), **environ})

@@ -11,7 +11,7 @@ import pytest
 from tests import servers
 from tests.fakes.gemini import Step
 from tests.fakes.gemini_script import Call, Say
-from tests.support.waiting import eventually
+from tests.support.waiting import eventually, whole_lines
 from tests.ui.engine_deck import EngineDeck, engine_deck
 from tests.unit.engine.sessions.test_two_instances import instance
 from tui.engine.chats.sessions.library import SessionLibrary
@@ -27,7 +27,7 @@ class Deck(EngineDeck):
 
     def said(self) -> list[str]:
         """The methods that the server got."""
-        lines = (Path.home() / "tasks.said").read_text("utf-8").splitlines()
+        lines = whole_lines(Path.home() / "tasks.said")
         return [str(json.loads(line).get("method")) for line in lines]
 
 

@@ -5,9 +5,11 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from textual import events
 from textual.widgets import Input
 
+from tests.support.waiting import PATIENCE
 from tests.ui.consent.samples import SCHEMA, asked, trust
 from tests.ui.consent.test_placing import LONG, WORDS, call
 from tests.ui.consent.test_placing import events as until_asked
@@ -23,6 +25,7 @@ from tui.model.sessions import ConversationSelected
 from tui.ui.commands.palette import DeckPalette
 from tui.ui.dialogs.model_setup import ModelScreen
 from tui.ui.messages import PaneName
+from tui.ui.questions import arming
 from tui.ui.questions.address import LinkScreen
 from tui.ui.questions.calls.steps import WITHDRAWN, EditArgumentsScreen
 from tui.ui.questions.question import Question
@@ -99,13 +102,19 @@ async def test_keys_of_panes_dialogs_and_searches_put_it_away_and_do_what_they_s
 
 async def test_it_comes_back_at_another_size_with_what_was_read_and_takes_no_key_before() -> None:
     async with opened(LONG) as (deck, asks):
-        await deck.press("end", "o")
-        assert holds(deck.app)
-        at = asks.reading.main.scroll_y
-        await put_away(deck, "f2")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(arming, "ARMING_SECONDS", PATIENCE)  # for which the answer is held
+            await deck.press("end", "o")
+            assert holds(deck.app)
+            at = asks.reading.main.scroll_y
+            await put_away(deck, "f2")
         await deck.resize(80, 24)
         assert answers(deck) == []
-        await deck.pilot.press("f8", "o", "enter", "o")
+        # Typed before it has come, however late they are handled.
+        early = [events.Key("o", "o"), events.Key("enter", "\r"), events.Key("o", "o")]
+        await deck.pilot.press("f8")
+        for key in early:
+            deck.app.post_message(key)
         assert await question(deck) is asks
         assert asks.reading.main.scroll_y >= at > 0
         assert asks.frame.region.bottom <= 24

@@ -30,6 +30,7 @@ from tui.ui.questions.arming import (
 )
 from tui.ui.questions.confirmation import ConfirmationQuestion
 from tui.ui.questions.question import Question
+from tui.ui.widgets.frame import Frame
 
 LARGE = (120, 40)
 
@@ -404,12 +405,27 @@ async def test_a_held_key_whose_repeats_are_handled_late_is_no_second_press() ->
 async def test_what_was_being_written_goes_on_through_a_stall() -> None:
     app = ChatApp()
     async with app.run_test() as pilot:
-        hand_over(app, read("h"), read("a"))
+        *begun, rest = map(read, "had")
+        hand_over(app, *begun)
         await until(pilot, lambda: app.chat.composer.text == "ha")
-        rest = read("d")
         app.store.dispatch(e.RequestRaised(asked()))
         await until(pilot, lambda: isinstance(app.screen, Question))
         stall(PAUSE_SECONDS)
         hand_over(app, rest)
         await until(pilot, lambda: app.chat.composer.text == "had")
         assert answers(app) == []
+
+
+async def test_a_question_whose_timer_comes_as_the_app_ends_breaks_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with asking(address()) as hands:
+        asks, frame = hands.modal, hands.modal.frame
+        leave = type(frame)._message_loop_exit
+
+        async def leave_and_look(part: Frame) -> None:
+            await leave(part)
+            if part is frame:
+                asks._arming._look_again()
+
+        monkeypatch.setattr(type(frame), "_message_loop_exit", leave_and_look)

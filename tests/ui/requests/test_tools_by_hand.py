@@ -17,6 +17,7 @@ from tests.real.catalogue import prepare
 from tests.security.decks import Turncoat, tool
 from tests.support.node import node_server
 from tests.support.pictures import picture
+from tests.support.waiting import whole_lines
 from tests.ui.engine_deck import EngineDeck, engine_deck
 from tui.model.chat import ToolCallStatus, UserMessage
 from tui.model.runs import ToolRun
@@ -130,8 +131,7 @@ class ByHand(EngineDeck):
 
     def sent(self, method: str) -> list[Mapping[str, Any]]:
         """Give the parameters of the messages of a kind that the server got."""
-        record = Path.home() / "record"
-        lines = record.read_text("utf-8").splitlines() if record.exists() else []
+        lines = whole_lines(Path.home() / "record")
         return [one["params"] for one in map(json.loads, lines) if one.get("method") == method]
 
     async def open(self, tool: str, arguments: str | None = None, server: str = "shop") -> None:
@@ -533,7 +533,7 @@ async def test_saved_calls_are_filled_in_from_the_form_and_the_palette_and_forgo
         await hand.until(lambda: "Run: @two" in hand.text)
         await hand.press("enter")
         await hand.come(ToolFormScreen)
-        assert hand.row("/text").value == "two"
+        await hand.until(lambda: hand.row("/text").value == "two")
 
 
 async def test_rules_that_deny_hold_and_claims_are_said() -> None:

@@ -144,7 +144,7 @@ PASTED: Final = [
 """Servers of somebody else's, which name what is the user's; what they run is put in."""
 
 
-@pytest.mark.writes_secrets("credentials.json", "told")
+@pytest.mark.writes_secrets("credentials.json", "told*")
 @pytest.mark.parametrize("pasted", PASTED)
 async def test_A25_what_is_pasted_gets_no_secret_that_the_user_does_not_give(
     pasted: str, world: World, monkeypatch: pytest.MonkeyPatch
@@ -153,8 +153,9 @@ async def test_A25_what_is_pasted_gets_no_secret_that_the_user_does_not_give(
     SecretStore(world.state, pytest.fail).set("github", f"{FIXTURE_SECRET}of-github")
     monkeypatch.setenv("ACME_TOKEN", token)
     script = world.home / "tell.py"
-    script.write_text(
-        f"import os, sys\nopen({str(told)!r}, 'w').write(f'{{os.environ}}{{sys.argv}}')"
+    script.write_text(  # whole at once: it runs again as soon as it is saved
+        f"import os, sys\nopen({f'{told}.new'!r}, 'w').write(f'{{os.environ}}{{sys.argv}}')\n"
+        f"os.replace({f'{told}.new'!r}, {str(told)!r})"
     )
     async with adding("{}") as deck:
         await deck.open()

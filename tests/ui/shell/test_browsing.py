@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import replace
-from time import perf_counter
+from time import thread_time
 
 import pytest
 from textual.widget import Widget
@@ -190,9 +190,9 @@ async def test_ten_thousand_tools_filter_within_a_frame_or_two() -> None:
         entries = deck.one(ToolsPane).entries
         took = []
         for query in ("t", "to", "9", "99", "number 12", ""):
-            began = perf_counter()
+            began = thread_time()
             entries.set_filter(query)
-            took.append(perf_counter() - began)
+            took.append(thread_time() - began)
         assert len(entries.shown) == MANY
         entries.set_filter("tool_9999")
         await deck.settle()

@@ -34,7 +34,7 @@ SETTINGS = """{
 class OwnDeck(EngineDeck):
     """The app with two servers, whose settings it writes."""
 
-    def saved(self, name: str) -> object:
+    def setting(self, name: str) -> object:
         """Give a part of the settings; all that was written by hand is there."""
         text = (Path.home() / ".gemini" / "settings.json").read_text("utf-8")
         assert all(one in text for one in ("// theirs", "// quiet", "// mine"))
@@ -92,7 +92,7 @@ async def test_what_is_marked_becomes_a_profile() -> None:
             "servers": ["bank", "shop"],
             "tools": [{"server": "bank", "tool": "*"}, {"server": "shop", "tool": "buy"}],
         }
-        assert deck.saved("profiles") == {"old": {"servers": ["shop"]}, "few": few}
+        assert deck.setting("profiles") == {"old": {"servers": ["shop"]}, "few": few}
         assert not deck.store.state.marks
         await deck.until(lambda: "few" in deck.store.state.profiles)
         await deck.press("f6", *"/profile few", "enter")
@@ -106,10 +106,10 @@ async def test_a_profile_is_replaced_and_removed_at_the_second_press() -> None:
         await deck.opens(ProfileScreen)
         await deck.press(*"old", "tab", *"My bank", "ctrl+s")
         await deck.shows("Press ^S again to replace old")
-        assert deck.saved("profiles") == {"old": {"servers": ["shop"]}}
+        assert deck.setting("profiles") == {"old": {"servers": ["shop"]}}
         await deck.press("ctrl+s")
         await deck.closes()
-        assert deck.saved("profiles") == {"old": {"description": "My bank", "servers": ["bank"]}}
+        assert deck.setting("profiles") == {"old": {"description": "My bank", "servers": ["bank"]}}
         await deck.until(lambda: deck.store.state.profiles["old"].servers == ("bank",))
         entries = {one.row.label: one.item for one in palette_actions(deck.app.deck)}
         entries["Edit profile old"]()
@@ -119,7 +119,7 @@ async def test_a_profile_is_replaced_and_removed_at_the_second_press() -> None:
         await deck.shows("Press ^R again to remove old")
         await deck.press("ctrl+r")
         await deck.closes()
-        assert deck.saved("profiles") == {}
+        assert deck.setting("profiles") == {}
         await deck.until(lambda: "old" not in deck.store.state.profiles)
 
 
@@ -151,16 +151,16 @@ async def test_a_key_is_bound_by_pressing_it() -> None:
         await deck.shows("f2 belongs to deck.servers", "Press another key, or Esc to cancel.")
         await deck.press("escape", "delete")
         await deck.shows("This action has its default keys.")
-        assert deck.saved("keys") is None
+        assert deck.setting("keys") is None
         await deck.press("enter", "f12")
         await deck.shows("F12 (default F3)")
-        assert deck.saved("keys") == {"deck.tools": ["f12"]}
+        assert deck.setting("keys") == {"deck.tools": ["f12"]}
         await deck.until(lambda: deck.app.deck.own_keys == {"deck.tools": "f12"})
         await deck.press("slash", "ctrl+u", *"deck.servers", "enter", "enter", "f3")
         await deck.shows("F3 (default F2)")
         await deck.press("slash", "ctrl+u", *"deck.tools", "enter", "delete")
         await deck.shows("f3 belongs to deck.")
-        assert deck.saved("keys") == {"deck.tools": ["f12"], "deck.servers": ["f3"]}
+        assert deck.setting("keys") == {"deck.tools": ["f12"], "deck.servers": ["f3"]}
         await deck.press("escape", "escape", "escape", "f12")
         await deck.closes()
         await deck.until(lambda: deck.app.deck.query_one(ToolsPane).has_focus_within)

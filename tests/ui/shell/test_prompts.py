@@ -14,7 +14,7 @@ from textual.widgets import Input
 from tests.cli.running import library
 from tests.fakes.gemini_script import Say
 from tests.support.pictures import picture
-from tests.support.waiting import PATIENCE
+from tests.support.waiting import PATIENCE, whole_lines
 from tests.ui.engine_deck import EngineDeck, engine_deck
 from tests.ui.harness import toasts
 from tui.model.chat import Picture
@@ -79,7 +79,7 @@ class Deck(EngineDeck):
 
     def asked(self, method: str) -> list[dict[str, Any]]:
         """What the server was asked for."""
-        lines = (Path.home() / "record").read_text().splitlines()
+        lines = whole_lines(Path.home() / "record")
         return [m["params"] for m in map(json.loads, lines) if m.get("method") == method]
 
     async def answered(self, count: int) -> None:
@@ -264,7 +264,9 @@ async def test_each_variable_of_a_template_is_completed(
         await deck.pilot.press("down", "enter", "ctrl+s")
         await deck.come(ResourceScreen)
         await deck.shows("content of memo://sunday/midnight")
-        first, second = deck.asked("completion/complete")[-2:]
+        # What was chosen is asked for as well where the next key is late.
+        asked = {one["argument"]["value"]: one for one in deck.asked("completion/complete")}
+        first, second = asked["s"], asked["m"]
         ref = {"type": "ref/resource", "uri": "memo://{day}/{hour}"}
         assert first == {"ref": ref, "argument": {"name": "day", "value": "s"}}
         assert second["argument"] == {"name": "hour", "value": "m"}

@@ -121,9 +121,9 @@ async def test_a_page_tells_of_a_server_that_sleeps_and_opening_it_wakes_it() ->
         deck.engine._context.sleep_after = 0
         await deck.pilot.press("escape")
         await deck.until(lambda: deck.app.screen is deck.app.deck)
-        lines = deck.lines
-        assert any(line.split()[1:4] == ["◌", "shelf", "asleep"] for line in lines), lines
-        assert "1 asleep" in lines[0]
+        asleep = ["◌", "shelf", "asleep"]
+        await deck.until(lambda: asleep in [line.split()[1:4] for line in deck.lines])
+        await deck.until(lambda: "1 asleep" in deck.lines[0])
         await deck.open(SHELF)
         await deck.shows("● ready", "restarts     1")
         assert "Changes" not in deck.page, "it offers the same"

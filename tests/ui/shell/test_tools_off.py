@@ -198,4 +198,4 @@ async def test_what_tools_take_is_counted_when_somebody_looks() -> None:
         deck.engine.servers.switch_tools(SHOP, "buy", off=True)
         await deck.pilot.press("f10")
         await deck.until(lambda: " ~50 " in deck.text)
-        assert len(deck.fake.checks) == checks + 3
+        await deck.until(lambda: len(deck.fake.checks) == checks + 3)

@@ -424,16 +424,16 @@ class Question(Overlay[None], Generic[R]):
         (self.action_scroll if is_here else self.action_scroll_chat)(rows, 0)
 
     def watch_armed(self) -> None:
-        self.rows.set_class(self.armed, "-armed")  # a class of the whole would restyle all of it
-        if not self.is_mounted:
+        if not (self.is_mounted and self.display):  # its parts go before it as gemdeck ends
             return
+        self.rows.set_class(self.armed, "-armed")  # a class of the whole would restyle all of it
         self._look()
         if self.armed and self.focused is None and (widget := self.first_focus()) is not None:
             widget.focus()
 
     def show_hint(self) -> None:
         """Say in the frame what can be done now, and how many questions wait."""
-        if not self.is_mounted:
+        if not (self.is_mounted and self.display):
             return
         words = Content(" · ".join(filter(None, (self.hint_words(), self._waiting))))
         room = (self.frame.outer_size.width or self.app.size.width) - FRAME
