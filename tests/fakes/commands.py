@@ -69,6 +69,11 @@ class RecordingCommands(Commands):
         setattr(engine, "wire", self.wire)  # noqa: B010 - what was said is there without servers
         self.attach(cast("Engine", engine))
 
+    @property
+    def acts(self) -> list[Call]:
+        """`calls` but for drafts, which are kept some time after a message was changed."""
+        return [one for one in self.calls if one[0] != "sessions.recorder.keep_draft"]
+
     def offer(self, schema: Mapping[str, Any]) -> None:
         """Let every tool have this input schema."""
         tool = OneTool(schema)

@@ -89,7 +89,7 @@ async def test_what_is_typed_is_completed_and_esc_stops_one_thing_at_a_time() ->
         await afresh(app, pilot)
         app.store.dispatch(servers())
         await pilot.press(*"draft", "escape")
-        assert app.commands.calls == []
+        assert app.commands.acts == []
         assert app.chat.composer.text == "draft"
         app.chat.composer.clear()
         app.start_turn()
@@ -98,9 +98,9 @@ async def test_what_is_typed_is_completed_and_esc_stops_one_thing_at_a_time() ->
         await until(pilot, lambda: app.chat.popup.display)
         await pilot.press("escape")
         await until(pilot, lambda: not app.chat.popup.display)
-        assert app.commands.calls == []
+        assert app.commands.acts == []
         await pilot.press("escape")
-        assert app.commands.calls == [("conversations.current.cancel", ())]
+        assert app.commands.acts == [("conversations.current.cancel", ())]
         # Messages that come back together are all there whatever starts meanwhile.
         await afresh(app, pilot)
         app.store.dispatch(e.MessageReturned("/hlep"))
@@ -108,7 +108,7 @@ async def test_what_is_typed_is_completed_and_esc_stops_one_thing_at_a_time() ->
         app.start_turn("next")
         await until(pilot, lambda: app.chat.composer.text == "/hlep\n\n/hlep me")
         await pilot.press("escape")
-        assert app.commands.calls == [("conversations.current.cancel", ())]
+        assert app.commands.acts == [("conversations.current.cancel", ())]
         app.store.dispatch(e.ConversationCleared())
         app.chat.composer.clear()
         app.store.dispatch(e.MessageReturned("/hlep"))
@@ -122,7 +122,7 @@ async def test_what_is_typed_is_completed_and_esc_stops_one_thing_at_a_time() ->
         app.start_turn("/slow")
         await until(pilot, lambda: "esc stop" in words())
         await pilot.press(*"next", "enter")
-        assert app.commands.calls == [("messages.send", ("next",))]
+        assert app.commands.acts == [("messages.send", ("next",))]
         assert "queued" not in words()  # the engine may refuse it
         app.store.dispatch(e.QueueChanged(("next",)))
         await until(pilot, lambda: "1 queued" in words())
@@ -220,7 +220,7 @@ async def test_arguments_and_paths_are_completed_and_enter_sends() -> None:
         await pilot.press("enter", *"hello", "enter", "space", "enter")
         await pilot.pause()
         sent = [("messages.send", ("hello",))]
-        assert app.commands.calls == sent
+        assert app.commands.acts == sent
         app.chat.composer.clear()
         for key, character in (
             *((letter, letter) for letter in "one"),
@@ -232,7 +232,7 @@ async def test_arguments_and_paths_are_completed_and_enter_sends() -> None:
             app.post_message(events.Key(key, character))
         await until(pilot, lambda: app.chat.composer.text == "x")
         sent.append(("messages.send", ("one\ntwo",)))
-        assert app.commands.calls == sent, "keys of one moment count in their order"
+        assert app.commands.acts == sent, "keys of one moment count in their order"
         app.chat.composer.clear()
         app.set_keymap({"composer.send": "ctrl+s", "composer.new-line": "enter"})
         await pilot.press("a", "enter", "b", "ctrl+s")
@@ -296,7 +296,7 @@ async def test_undelivered_messages_wait_and_the_enter_of_a_paste_never_sends() 
         app.post_message(events.Key("enter", "\r"))
         await pilot.pause()
         assert app.chat.composer.text.startswith("rm -rf\nred\n")
-        assert app.commands.calls == []
+        assert app.commands.acts == []
         app.chat.composer.clear()
         app.post_message(events.Paste("word " * (MAX_MESSAGE // 4)))
         await until(pilot, lambda: len(app.chat.composer.text) > 0)

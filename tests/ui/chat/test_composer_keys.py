@@ -150,7 +150,7 @@ async def test_what_comes_back_or_waits_can_be_taken_back_and_typed_over() -> No
         await until(pilot, lambda: "Your message is back" in "\n".join(screen_lines(app)))
         assert app.chat.composer.selected_text == "my words"
         await pilot.press("enter")
-        await until(pilot, lambda: app.commands.calls == [("messages.send", ("my words",))])
+        await until(pilot, lambda: app.commands.acts == [("messages.send", ("my words",))])
         assert "is back" not in "\n".join(screen_lines(app))
         app.store.dispatch(e.MessageReturned("my words"))
         await until(pilot, lambda: app.chat.composer.holds_returned)
@@ -237,7 +237,7 @@ async def test_ctrl_c_copies_else_stops_else_clears_else_quits_at_the_second_pre
         assert deck.app.clipboard == "draft"
         deck.store.dispatch(started())
         await deck.press("end", "ctrl+c")
-        assert deck.commands.calls == [("conversations.current.cancel", ())]
+        assert deck.commands.acts == [("conversations.current.cancel", ())]
         deck.store.dispatch(e.TurnFinished(TurnId("t1"), TurnOutcome.CANCELLED))
         await deck.press("ctrl+c")
         assert composer.text == ""
@@ -277,9 +277,9 @@ async def test_earlier_messages_are_searched_and_taken_not_sent() -> None:
         await pilot.press("ctrl+r", "enter")
         await until(pilot, lambda: app.chat.composer.text == "Branch [/x] off")
         assert "Type to search" not in "\n".join(screen_lines(app))
-        assert app.commands.calls == []
+        assert app.commands.acts == []
         await pilot.press("ctrl+r", "escape", "enter")
-        await until(pilot, lambda: app.commands.calls == [("messages.send", ("Branch [/x] off",))])
+        await until(pilot, lambda: app.commands.acts == [("messages.send", ("Branch [/x] off",))])
 
 
 async def test_a_cleared_draft_is_not_kept_for_later_runs() -> None:
@@ -335,7 +335,7 @@ async def test_a_million_characters_are_typed_on_like_a_short_text_and_sent_whol
             await pilot.pause(2 * PASTE_TAIL)
             await pilot.press("enter")
             await until(pilot, lambda: app.commands.calls)
-            assert app.commands.calls == [("messages.send", (f"{text}end".strip(),))], name
+            assert app.commands.acts == [("messages.send", (f"{text}end".strip(),))], name
             assert app.chat.composer.text == ""
             app.commands.calls.clear()
             app.start_turn(text, name)
@@ -403,7 +403,7 @@ async def test_a_folded_paste_opens_in_place_where_the_keys_say_so() -> None:
         assert composer.message == f"a {lines}b" != composer.text
         await pilot.pause(2 * PASTE_TAIL)
         await pilot.press("enter")
-        await until(pilot, lambda: app.commands.calls == [("messages.send", (f"a {lines}b",))])
+        await until(pilot, lambda: app.commands.acts == [("messages.send", (f"a {lines}b",))])
         await paste(app, pilot, "x" * MILLION)
         await pilot.press("tab")
         await until(pilot, lambda: "opens it in your editor" in str(toasts(app)))

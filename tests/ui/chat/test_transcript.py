@@ -76,14 +76,14 @@ async def test_an_empty_conversation_says_what_to_try_with_the_tools_that_are_th
         assert welcome.examples == tries
         await pilot.press("enter")
         await until(pilot, lambda: str(app.chat.working.render()) == NOTHING)
-        assert app.commands.calls == []
+        assert app.commands.acts == []
         for words in tries:
             await pilot.press("tab")
             assert app.chat.composer.text == words
         app.chat.composer.clear()
         for key in ("tab", "enter"):  # at once
             app.post_message(events.Key(key, None))
-        await until(pilot, lambda: app.commands.calls == [("messages.send", (tries[0],))])
+        await until(pilot, lambda: app.commands.acts == [("messages.send", (tries[0],))])
         app.store.dispatch(e.ServersConfigured((starting,)))
         await until(pilot, lambda: not welcome.examples)
         app.store.dispatch(e.ServersConfigured((notes,)))
@@ -188,7 +188,7 @@ async def test_a_notice_opens_and_texts_of_others_run_nothing_unasked() -> None:
         for view in app.chat.transcript.views[:2]:
             await pilot.click(view, offset=(8, 0))
         assert app.is_running
-        assert app.commands.calls == []
+        assert app.commands.acts == []
         # A click on a link asks and opens only when told.
         await afresh(app, pilot)
         app.start_turn()

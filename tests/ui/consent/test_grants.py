@@ -72,9 +72,9 @@ async def test_a_rule_is_revoked_with_the_second_press_soon_and_on_the_same_rule
         assert "Press d again to revoke: allow git branch_list" in deck.text
         await deck.press("down", "d")
         assert "deny everything printEnv" in deck.text
-        assert deck.commands.calls == []
+        assert deck.commands.acts == []
         await deck.press("d")
-        assert deck.commands.calls == [("access.policy.revoke", (SESSION.id,))]
+        assert deck.commands.acts == [("access.policy.revoke", (SESSION.id,))]
         await deck.happen(GrantsChanged((SAVED, SETTING)))
         with monkeypatch.context() as late:
             late.setattr(arming, "REPEAT_SECONDS", 0.0)
@@ -98,9 +98,9 @@ async def test_the_list_of_rules_says_what_holds_and_saves_one_of_the_session() 
         assert "this one is already saved" in deck.text
         await deck.press("down", "s")
         assert "Press s again to save for this folder: printEnv" in deck.text
-        assert deck.commands.calls == []
+        assert deck.commands.acts == []
         await deck.press("s")
-        assert deck.commands.calls == [("access.policy.save", (SESSION.id,))]
+        assert deck.commands.acts == [("access.policy.save", (SESSION.id,))]
         # The list says what holds for what and when it was used at every size.
         await deck.afresh()
         await open_grants(deck)
@@ -149,7 +149,7 @@ async def test_an_empty_list_says_what_to_do() -> None:
             assert "No grants yet: every tool asks before it runs." in deck.text
             assert "alwaysAllow" in deck.text
         await deck.press("d", "d", "enter")
-        assert deck.commands.calls == []
+        assert deck.commands.acts == []
 
 
 async def test_the_folder_is_reviewed_and_forgotten_from_here() -> None:
@@ -158,7 +158,7 @@ async def test_the_folder_is_reviewed_and_forgotten_from_here() -> None:
         assert "~/shop" in deck.text
         assert "changed since trusted" in deck.text
         await deck.press("f")
-        assert deck.commands.calls == [("review_folder", ())]
+        assert deck.commands.acts == [("review_folder", ())]
         await deck.press("F")
         assert "Press F again to forget this folder" in deck.text
         assert len(deck.commands.calls) == 1
@@ -178,7 +178,7 @@ async def test_a_thousand_rules_stay_quick_and_typing_narrows_them(loop_watch: L
         assert "tool_0999" in deck.text
         await deck.press("slash", *"deny", "enter")
         assert [entry.item for entry in screen.listed.shown] == [SESSION]
-        assert deck.commands.calls == [], "what is typed is no action"
+        assert deck.commands.acts == [], "what is typed is no action"
         loop_watch.assert_smooth(0.5)
 
 

@@ -155,7 +155,7 @@ async def test_one_kind_of_question_takes_the_place_of_another() -> None:
         hands.app.store.dispatch(e.RequestSettled(confirmation().id))
         await until(hands.pilot, lambda: isinstance(hands.app.screen, FormQuestion))
         assert len(hands.app.screen_stack) == 2
-        assert hands.app.commands.calls == []
+        assert hands.app.commands.acts == []
 
 
 @pytest.mark.parametrize("make", [sampling, address, sign_in, review])

@@ -528,7 +528,7 @@ async def test_every_kind_of_template_is_filled_in_and_one_that_cannot_be_read_r
     store = decks.full_store()
     async with running(store, (120, 50)) as deck:
         await deck.press("f5", "end", "m", "w")
-        assert deck.commands.calls == [], "nothing is known to send or follow yet"
+        assert deck.commands.acts == [], "nothing is known to send or follow yet"
         for template, keys, uri in (
             ("test://{id}", ("7", "space", "slash"), "test://7%20%2F"),
             ("file:///{+path}{?q,tags*}", ("a", "/", "b", "enter", "enter", *"x,y"),
@@ -552,7 +552,7 @@ async def test_every_kind_of_template_is_filled_in_and_one_that_cannot_be_read_r
         await deck.happen(e.CatalogChanged(decks.EVERYTHING, broken))
         await deck.press("end", "enter")
         await deck.until(lambda: "cannot be filled in" in deck.text)
-        assert deck.commands.calls == []
+        assert deck.commands.acts == []
 
 
 async def test_resources_are_drawn_and_arguments_completed() -> None:

@@ -428,7 +428,7 @@ async def test_the_palette_asks_the_engine() -> None:
             assert deck.commands.calls[-1] == call
         deck.commands.calls.clear()
         await run_from_palette(deck, "chat: new conv")
-        assert deck.commands.calls == [
+        assert deck.commands.acts == [
             ("sessions.list_sessions", ()),
             ("conversations.current.clear", ()),
         ]
@@ -597,7 +597,7 @@ async def test_a_key_is_hidden_handed_over_and_can_be_corrected() -> None:
         assert "The key is missing." in deck.text
         await deck.press("escape")
         assert deck.app.screen.query_one(OptionList).has_focus, "back at the choices"
-        assert deck.commands.calls == [("models.list_models", ())], "a local one may answer"
+        assert deck.commands.acts == [("models.list_models", ())], "a local one may answer"
         await deck.press("enter")
         assert "keyring" in deck.text
         assert isinstance(deck.focus, Input)
@@ -635,7 +635,7 @@ async def test_the_dialog_of_the_model_stands_over_the_deck_and_follows_what_ans
             assert screen.query_one("#key", Input).region.height <= 1
         await deck.press("escape")
         assert deck.on_top(MainScreen)
-        assert deck.commands.calls == [("sessions.list_sessions", ())]
+        assert deck.commands.acts == [("sessions.list_sessions", ())]
 
 
 async def test_another_address_and_vertex_ask_for_what_they_need() -> None:
@@ -655,7 +655,7 @@ async def test_another_address_and_vertex_ask_for_what_they_need() -> None:
         await deck.press("escape", "escape", "f9", "down", "down", "enter", "enter")
         assert "The project is missing." in deck.text
         await deck.press(*"shop", "enter")
-        assert deck.commands.calls == [
+        assert deck.commands.acts == [
             ("choice.use_address", ("https://x", "k3y")),
             ("choice.use_vertex", ("shop", "global")),
         ]
@@ -669,7 +669,7 @@ async def test_a_stored_key_can_be_forgotten_and_no_other_one() -> None:
         await deck.press("f9")
         await deck.until(lambda: " · key: the system" in deck.text)
         await deck.press("end", "enter")
-        assert deck.commands.calls == [("choice.forget_key", ())]
+        assert deck.commands.acts == [("choice.forget_key", ())]
         store.dispatch(ModelSelected(replace(kept, source="GEMINI_API_KEY", is_kept=False)))
         await deck.until(lambda: deck.on_top(MainScreen))
         await deck.press("f9")

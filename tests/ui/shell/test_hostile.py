@@ -114,9 +114,10 @@ async def test_D04_a_click_on_markup_runs_no_action() -> None:
         assert clicked > 3
         assert deck.app.is_running
         assert deck.app.return_code is None
-        assert deck.commands.calls == []
+        assert deck.commands.acts == []
         await deck.press("f6", "f3", "end")
         pane = deck.one(ToolsPane)
+        await deck.until(lambda: pane.entries.current)
         assert pane.entries.current is not None
         assert pane.entries.current[1].description == sanitize(blank)
         assert pane.details.size.height < 30, "blank lines take a few rows"

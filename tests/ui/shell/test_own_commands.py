@@ -166,7 +166,7 @@ async def test_a_command_asks_the_engine_and_sends_nothing() -> None:
             deck.commands.calls.clear()
             await deck.typed(text)
             await deck.until(lambda: deck.commands.calls)
-            assert deck.commands.calls == [call], text
+            assert deck.commands.acts == [call], text
             assert deck.one(Composer).text == "", text
 
 
@@ -189,7 +189,7 @@ async def test_a_slip_is_said_and_what_was_typed_comes_back() -> None:
             await deck.until(lambda: words in toasts(deck.app))  # noqa: B023 - awaited at once
             assert deck.one(Composer).text == text
             assert deck.one(Composer).holds_returned, text
-        assert deck.commands.calls == []
+        assert deck.commands.acts == []
 
 
 async def test_without_a_name_all_skills_are_offered() -> None:

@@ -61,12 +61,12 @@ async def test_a_key_asks_the_engine_for_one_thing_where_it_applies() -> None:
             deck.commands.calls.clear()
             await go_to(deck, server)
             await deck.press(key)
-            assert deck.commands.calls == [call]
+            assert deck.commands.acts == [call]
         deck.commands.calls.clear()
         for server, keys in [(decks.LEGACY, "rsa"), (decks.TEAM, "ra"), (decks.GIT, "a")]:
             await go_to(deck, server)
             await deck.press(*keys)
-            assert deck.commands.calls == [], server
+            assert deck.commands.acts == [], server
 
 
 async def test_the_hints_name_what_a_key_would_do_now() -> None:
@@ -212,7 +212,7 @@ async def test_the_cursor_leaves_a_row_that_disappears_for_its_server() -> None:
         assert tree.current is not None
         assert tree.current.id == decks.GIT
         await deck.press("r")
-        assert deck.commands.calls == [("servers.restart", (decks.GIT,))]
+        assert deck.commands.acts == [("servers.restart", (decks.GIT,))]
 
 
 async def test_rows_tell_the_time_of_a_retry_a_slow_start_and_a_return_and_tick_only_then() -> None:
@@ -307,7 +307,7 @@ async def test_where_the_last_server_goes_the_pane_keeps_its_keys() -> None:
         await deck.happen(e.ServersConfigured(()))
         assert "No servers yet." in deck.text
         await deck.press("d")
-        assert deck.commands.calls == [("start_demo_servers", ())]
+        assert deck.commands.acts == [("start_demo_servers", ())]
         await deck.happen(e.ServersConfigured(views))
         await deck.press("down")
         assert tree.current.id == views[1].id
@@ -324,7 +324,7 @@ async def test_without_servers_the_pane_says_what_to_do_and_those_of_others_are_
         assert "No servers yet." in deck.text
         assert "~/.gemini/settings.json" in deck.text
         await deck.press("f2", "d")
-        assert deck.commands.calls == [("start_demo_servers", ())]
+        assert deck.commands.acts == [("start_demo_servers", ())]
         await deck.app.run_action("open('imports')")
         await deck.until(lambda: "No servers of other clients were found." in deck.text)
         words = "~/.gemini/settings.json:3: not valid JSON"

@@ -115,8 +115,10 @@ async def test_a_run_by_hand_is_no_question_and_not_in_the_conversation(
 async def test_a_run_is_cancelled_on_the_wire(everything: Hand) -> None:
     hand = everything
     lengths = ('{"duration": 60, "steps": 60}', '{"duration": 61, "steps": 60}')
-    runs = [hand.runs.start(ALL, LONG, length) for length in lengths]
-    await eventually(lambda: len(hand.sent(FrameKind.REQUEST, "tools/call")) == 2)
+    runs = list[EntryId]()
+    for length in lengths:
+        runs.append(hand.runs.start(ALL, LONG, length))
+        await eventually(lambda: len(hand.sent(FrameKind.REQUEST, "tools/call")) == len(runs))
     hand.runs.cancel(runs[0])
     ended = await hand.ended(runs[0])
     assert (ended.call.status, ended.raw) == (S.CANCELLED, None)
