@@ -105,6 +105,16 @@ class Opened:
         await eventually(lambda: question not in self.questions())
         return question
 
+    async def trust_until(self, name: str, status: ServerStatus) -> None:
+        """Trust the folder until a server has a status: a reading may put a question anew."""
+
+        def has_status() -> bool:
+            for question in self.questions():
+                self.engine.desk.answer(question.id, TrustAnswer.TRUST)
+            return self.statuses().get(name) is status
+
+        await eventually(has_status)
+
     def server(self, name: str) -> ServerView:
         """Give a server as shown."""
         return next(view for view in self.state.servers if view.id == ServerId(name))

@@ -280,10 +280,10 @@ class HttpServer:
         except (ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):
             pass
         finally:
-            self._writers.discard(writer)
             writer.close()
             with suppress(ConnectionError, ssl.SSLError):
                 await writer.wait_closed()
+            self._writers.discard(writer)  # until then, `stop` breaks off what nobody reads
 
     async def _answer(self, exchange: Exchange) -> None:
         await self.handle(exchange)
