@@ -131,7 +131,8 @@ async def test_a_program_that_prints_text_is_told_as_that(
     assert told in (await run("doctor", "--offline", "prints")).stdout
     assert told in (await run("-p", "hi", "--wait", "9", gemini=gemini)).stderr
     write_settings({"mcpServers": {}})
-    added = await run("mcp", "add", "-s", "user", "prints", "sh", "-c", program)
+    add = ("mcp", "add", "-s", "user", "--timeout", "1500", "prints", "sh", "-c", program)
+    added = await run(*add)
     assert told in added.stdout or said == "10%"  # it may still print
 
 

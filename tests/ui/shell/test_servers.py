@@ -347,6 +347,7 @@ async def test_without_servers_the_pane_says_what_to_do_and_those_of_others_are_
             assert told in deck.text
         await deck.press("enter")
         await deck.until(lambda: "line 3: not valid JSON" in deck.text)
+        deck.app.clear_notifications()  # it stands where the state is
         await deck.press("enter")
         await deck.until(lambda: "written" in deck.text)
         await deck.press("enter", "down", "enter")
