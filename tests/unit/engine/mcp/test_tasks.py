@@ -134,7 +134,7 @@ async def test_a_task_is_waited_for_and_says_how_it_stands(stage: Tasking) -> No
     said = [one.message.partition(" · ") for one in reports]
     assert {"begun", "look 1"} <= {words for words, _, _ in said}
     assert "1 of 3" in {told for _, _, told in said}, "the call's own progress goes on"
-    assert 59 < reports[0].left <= 60
+    assert 30 < reports[0].left <= 60
     await eventually(lambda: "completed: done" in "".join(stage.watcher.log("tasking")[-1:]))
     log = stage.watcher.log("tasking")
     said_of = [line.partition(": ")[2] for line in log if line.startswith("task ")]
