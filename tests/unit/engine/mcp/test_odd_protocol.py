@@ -9,6 +9,7 @@ import mcp_types as types
 import pytest
 
 from tests.servers.web import ECHO, Exchange, Handler, Message, RawServer
+from tests.support.definitions import define_server
 from tests.support.rows import row
 from tests.support.waiting import PATIENCE
 from tests.unit.engine.mcp.network.support import WEB, answering, connected, refused
@@ -119,6 +120,13 @@ async def test_how_a_process_ended_is_told_though_its_pipes_close_first(
     async with running(script("raw", "exit")) as (_, watcher):
         failure = await watcher.fails("raw", S.STARTING, S.RETRYING)
         assert failure.reason.startswith("exited with code")
+
+
+async def test_a_server_that_closes_its_output_and_goes_on_is_told_as_that() -> None:
+    mute = define_server("mute", command="sh", args=("-c", "exec >&-; exec sleep 60"))
+    async with running(mute) as (_, watcher):
+        failure = await watcher.fails("mute", S.STARTING, S.RETRYING)
+        assert failure.reason == "closed its standard output during startup"
 
 
 def test_no_server_speaks_with_a_code_of_ours() -> None:
