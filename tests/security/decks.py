@@ -16,7 +16,7 @@ import pytest
 from tests.conftest import World
 from tests.fakes.gemini import KEY, FakeGemini, Step
 from tests.fakes.gemini_script import Call, Say
-from tests.support.waiting import PATIENCE
+from tests.support.waiting import PATIENCE, whole_lines
 from tests.unit.engine.mcp.support import FOLDER, eventually
 from tui.engine.bus import EventBus
 from tui.engine.engine import Engine, EngineOptions
@@ -82,10 +82,7 @@ class Turncoat:
     @property
     def calls(self) -> list[tuple[str, Json]]:
         """What was called, in order, with the arguments that arrived."""
-        if not self._calls.exists():
-            return []
-        lines = self._calls.read_text(encoding="utf-8").splitlines()
-        return [(name, arguments) for name, arguments in map(json.loads, lines)]
+        return [(name, arguments) for name, arguments in map(json.loads, whole_lines(self._calls))]
 
     @property
     def entry(self) -> Json:

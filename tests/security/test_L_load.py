@@ -19,7 +19,7 @@ from tests.cli.test_serve import text as text_of
 from tests.conftest import World
 from tests.security.decks import READY, Turncoat, shop
 from tests.security.test_L_clients import asked, call, link, open_deck, work
-from tests.support.waiting import PATIENCE, at_once, eventually
+from tests.support.waiting import PATIENCE, at_once, eventually, whole_lines
 from tests.unit.engine.mcp.support import FOLDER
 from tui.engine.desk import MAX_OF_CLIENT
 from tui.engine.serving import deck_socket
@@ -55,8 +55,7 @@ def raw_servers(record: Path, *names: str) -> dict[str, Any]:
 
 def received(record: Path) -> Counter[str]:
     """Count the messages that a server got, by their methods."""
-    lines = record.read_text("utf-8").splitlines() if record.exists() else []
-    return Counter(json.loads(line).get("method") for line in lines)
+    return Counter(json.loads(line).get("method") for line in whole_lines(record))
 
 
 @asynccontextmanager

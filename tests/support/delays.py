@@ -21,7 +21,7 @@ from anyio._backends._asyncio import AsyncIOBackend
 
 LONGEST: Final = float(os.environ.get("DELAY", "0.06"))
 SHARE: Final = 0.5
-"""Of what is delayed at all."""
+"""Part of the occasions on which anything is delayed."""
 
 _chance = random.Random(os.environ.get("DELAY_SEED"))
 

@@ -284,8 +284,7 @@ class GemdeckApp(App[int], inherit_bindings=False):
     def _is_gone(self, event: events.MouseEvent) -> bool:
         """Tell whether a button is pressed on what is still drawn, but no longer there."""
         with suppress(NoWidget):
-            under, _ = self.screen.get_widget_at(event.x, event.y)
-            return event.button != 0 and not under.is_attached
+            return event.button != 0 and not self.screen.get_widget_at(*event.offset)[0].is_attached
         return False
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:

@@ -16,7 +16,7 @@ import yaml
 from tests import servers
 from tests.fakes.gemini import FakeGemini, Step
 from tests.security.decks import Deck, deck
-from tests.support.waiting import eventually
+from tests.support.waiting import eventually, whole_lines
 from tui.model.chat import ChatNotice
 from tui.model.requests import SkillRequest
 from tui.model.servers import ServerId, ServerStatus
@@ -86,7 +86,7 @@ class Shelf:
 
     def asked(self, method: str = "resources/read") -> list[str]:
         """Give the addresses that it was asked for."""
-        lines = map(json.loads, self.record.read_text().splitlines())
+        lines = map(json.loads, whole_lines(self.record))
         return [one["params"]["uri"] for one in lines if one["method"] == method]
 
 

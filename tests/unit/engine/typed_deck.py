@@ -14,7 +14,7 @@ from tests import servers
 from tests.fakes.gemini import FakeGemini, Step
 from tests.fakes.gemini_script import Say
 from tests.security.decks import Deck, deck
-from tests.support.waiting import PATIENCE, eventually
+from tests.support.waiting import PATIENCE, eventually, whole_lines
 from tui.model.chat import ChatNotice, TurnPhase, UserMessage
 from tui.model.events import MessageReturned, NoticeRaised, TurnFinished
 from tui.model.runs import PromptRendered
@@ -124,7 +124,7 @@ class Typed(Deck):
 
     def asked(self) -> list[dict[str, Any]]:
         """What the server was asked for."""
-        lines = [json.loads(line) for line in self.record.read_text().splitlines()]
+        lines = map(json.loads, whole_lines(self.record))
         return [m["params"] for m in lines if m["method"] in {"prompts/get", "resources/read"}]
 
 

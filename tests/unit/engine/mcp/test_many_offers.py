@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.waiting import PATIENCE
+from tests.support.waiting import PATIENCE, whole_lines
 from tests.unit.engine.mcp.support import (
     Watcher,
     call,
@@ -58,7 +58,7 @@ async def test_a_server_is_told_no_key(monkeypatch: pytest.MonkeyPatch, tmp_path
     record = tmp_path / "record"
     definition = script("raw", env={"EXTRA": "1", "RAW_RECORD": str(record)}, cwd=tmp_path)
     async with ready(definition, workspace=tmp_path) as (manager, _):
-        messages = [json.loads(line) for line in record.read_text().splitlines()]
+        messages = [json.loads(line) for line in whole_lines(record)]
         [hello] = [m["params"] for m in messages if m["method"] == "initialize"]
         assert hello["capabilities"]["roots"] == {"listChanged": True}
         assert hello["clientInfo"] == {"name": "gemdeck", "version": "0.1"}

@@ -224,7 +224,7 @@ class EraChoice:
         self.probe, self.outdated = Probe(), asyncio.Event()
         self._definition, self._eras = definition, eras
         self._is_recalled = self._is_wrong = False
-        self._calls, self._writing = 0, asyncio.Lock()  # what is found out last has to stay
+        self._calls, self._writing = 0, asyncio.Lock()  # the era found out last stays
 
     async def choose(self) -> Literal["auto", "legacy"]:
         """Return the SDK's connection mode."""

@@ -371,8 +371,9 @@ class ServerProcess(asyncio.SubprocessProtocol):
     async def _close(self) -> None:
         if self.output_ended.is_set():  # its end may not have been noticed yet
             await wait_within(self.exited, EXIT_DRAIN if self.broken else EOF_GRACE)
+        else:
+            self.give_up("was closed")
         self._is_ending = True
-        self.give_up("closed its standard output" if self.output_ended.is_set() else "was closed")
         self._lines.clear()  # a server that is busy writing must be able to exit
         self._queued_bytes = 0
         self._resume_reading(1)
