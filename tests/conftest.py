@@ -30,6 +30,9 @@ from tui.engine.keys.services import SERVICE_KEYS
 CLEARED_PREFIXES: Final = ("GEMINI", "GOOGLE", "GCLOUD", "CLOUDSDK", "GEMDECK", "TEXTUAL", "MCP_")
 """Environment variables with these prefixes never reach a test."""
 
+COVERAGE_PREFIXES: Final = ("COV_CORE_", "COVERAGE_PROCESS_")
+"""Variables with which a process counts what it runs of gemdeck."""
+
 KEPT: Final = frozenset({"TEXTUAL_SNAPSHOT_TEMPDIR"})
 """The exception: where the snapshot plug-in collects what its report shows."""
 
@@ -161,10 +164,15 @@ def world(request: pytest.FixtureRequest, isolated_session: Path) -> Iterator[Wo
     with pytest.MonkeyPatch.context() as monkeypatch:
         network.install(monkeypatch)
         monkeypatch.setattr(textual.constants, "TEXTUAL_ANIMATIONS", "none")
-        if "sandboxes" not in request.fixturenames:
+        made = enter_world(folder, monkeypatch)
+        if "sandboxes" in request.fixturenames:
+            # what runs in one may not write its coverage, and reports that as refused
+            for name in [name for name in os.environ if name.startswith(COVERAGE_PREFIXES)]:
+                monkeypatch.delenv(name)
+        else:
             monkeypatch.setattr(bubblewrap, "BWRAP", "none of this name")
         bubblewrap.sandbox_problem.cache_clear()
-        yield enter_world(folder, monkeypatch)
+        yield made
     unwritten._waiting.clear()  # what a test could not write is not tried again after it
     faults = leaks.describe_and_kill(leaks.surviving_processes(processes))
     problems = [f"a process was left: {line}" for line in faults]
