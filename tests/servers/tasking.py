@@ -8,6 +8,7 @@ message that it got, one a line.
 import json
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ TOOLS = {
     "soon": "is done when it begins",
     "fail": "fails",
     "end": "ends the server at the first look",
+    "linger": "closes the server's output at the first look, which then takes its time to end",
     "quit": "cancels itself",
     "late": "is done once there is a file beside its own",
     "unasked": "becomes a task though nobody asks for one",
@@ -118,7 +120,13 @@ def look(task_id: str) -> Message:
     if tool == "end" and looks == 1:
         save(task_id, task)
         os._exit(3)
-    if tool in {"steps", "end", "flood", "loud", "unasked"} and looks >= 3:
+    if tool == "linger" and looks == 1:
+        save(task_id, task)
+        os.close(1)
+        sys.stdin.read()
+        time.sleep(0.5)
+        os._exit(0)
+    if tool in {"steps", "end", "linger", "flood", "loud", "unasked"} and looks >= 3:
         finish(task_id, task, f"{tool} is done")
     elif tool == "late" and FILE.with_suffix(".go").exists():
         finish(task_id, task, "late is done")

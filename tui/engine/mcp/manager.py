@@ -412,14 +412,13 @@ class ServerManager:
 
         def find() -> Supervisor | None:
             found = self._supervisors.get(tool.server)
-            is_it = found is not None and found.definition.fingerprint == tool.fingerprint
-            return found if is_it else None
+            return found if found and found.definition.fingerprint == tool.fingerprint else None
 
         def is_returning() -> bool:
-            if (found := find()) is None:
-                return False
-            is_restarted = found.status is ServerStatus.STOPPING
-            return found.wake() or is_restarted or self._is_returning(tool.server, None)
+            if (found := find()) is None or found.wake():
+                return found is not None
+            is_ready = found.live is not None and found.status is ServerStatus.READY
+            return not is_ready and found.status in {ServerStatus.STOPPING, *_RETURNING}
 
         await self.wait_while(is_returning, patience)
         return found.live if (found := find()) is not None else None

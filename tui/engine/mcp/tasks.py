@@ -50,6 +50,9 @@ MAX_KEPT: Final = 64
 MAX_FAILED: Final = 5
 """Answers about a task in a row that may fail."""
 
+MORE_PATIENCE: Final = 0.5
+"""Seconds that each failure in a row makes the wait for the next answer longer, at the least."""
+
 RETURN_PATIENCE: Final = 300.0
 """Seconds that a task waits for the next connection of its server."""
 
@@ -311,7 +314,7 @@ class RemoteTasks:
                 failed = failed + 1 if task.state is before else 1
                 if failed > MAX_FAILED:
                     raise
-            await asyncio.sleep(task.state.poll)
+            await asyncio.sleep(max(task.state.poll, failed * MORE_PATIENCE))
 
     async def _cancel(self, task: RemoteTask) -> None:
         """Tell the server to stop a task, unless it has ended there."""

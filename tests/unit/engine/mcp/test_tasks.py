@@ -278,6 +278,12 @@ async def test_a_task_survives_the_end_of_its_server_if_it_is_known(stage: Taski
     await stage.watcher.until("tasking", S.STOPPING, S.STOPPED)
 
 
+async def test_a_server_that_takes_its_time_to_end_is_waited_for(tmp_path: Path) -> None:
+    async with tasking("new", tmp_path) as stage:
+        assert (await stage.make("linger")).display == "linger is done"
+        assert stage.watcher.statuses("tasking").count(S.READY) == 2
+
+
 async def test_a_server_that_is_stopped_ends_the_wait(stage: Tasking) -> None:
     held = await stage.hold()
     stage.manager.stop(SERVER)
