@@ -39,8 +39,7 @@ from tui.text import sanitize, sanitize_line
 
 _KEPT: Final = frozenset(
     {"command", "args", "env", "cwd", "url", "httpUrl", "headers", "type", "timeout"}
-    | {"sandbox"}
-    | {"description", "includeTools", "excludeTools", "disabled", "oauth"}
+    | {"sandbox", "description", "includeTools", "excludeTools", "disabled", "oauth"}
     | {"authProviderType", "targetAudience", "targetServiceAccount"}
 )
 _PERMISSIONS: Final = frozenset({"trust", "alwaysAllow", "autoApprove", "auto_approve"})
@@ -158,15 +157,13 @@ class Translation:
         raw = {**raw, **as_object(raw.get("config"))} if self.client == "goose" else raw
         raw = {RENAMED.get(key, key): value for key, value in raw.items()}
         if self.client in LITERAL and (names := references_in(dict(raw))):
-            words = f"{self.client} leaves ${', $'.join(names)} as it is; gemdeck expands it."
-            self._warn(words)
+            self._warn(f"{self.client} leaves ${', $'.join(names)} as it is; gemdeck expands it.")
         if self.client == "codex":
             raw = _from_codex(raw)
         if self.client == "goose":
             raw = _from_goose(raw)
         if self.client == "copilot":
-            tools = raw.pop("tools", None)
-            raw = {**raw, "includeTools": tools if tools != ["*"] else None}
+            raw["includeTools"] = None if (tools := raw.pop("tools", None)) == ["*"] else tools
         command = raw.get("command")
         if self.client in {"opencode", ""} and isinstance(command, list) and command:
             raw = {**raw, "command": command[0], "args": command[1:]}
@@ -185,8 +182,11 @@ class Translation:
         kept = {key: value for key, value in raw.items() if key in _KEPT and value is not None}
         if isinstance(kept.get("command"), str) and kept.get("type") == "stdio":
             del kept["type"]
-        filled: dict[str, Any] = mapped(kept, str, self._filled)
-        return filled
+        read = None if self.client else _milliseconds(kept.get("timeout"))
+        if read and read < 1_000_000:  # as Cline and Roo Code mean it: 60 ms are of no use
+            self._warn(f"timeout: {kept['timeout']} is imported as seconds, not milliseconds.")
+            kept["timeout"] = read
+        return dict(mapped(kept, str, self._filled))
 
     def _name_left_out(self, raw: Mapping[str, Any]) -> None:
         permissions = sorted(_PERMISSIONS & raw.keys())

@@ -121,6 +121,12 @@ def test_what_does_not_come_along_and_further_servers_are_said() -> None:
     [one] = understand("gemini mcp add -s project --trust --timeout 5000 x y", MACHINE)
     assert (one.scope, one.entry) == ("project", {"command": "y", "timeout": 5000})
     assert one.warnings == ("--trust is ignored: gemdeck asks about its tools.",)
+    cline = '{{"mcpServers": {{"x": {{"command": "y", "timeout": {}}}}}}}'
+    [one] = understand(cline.format(60), MACHINE)
+    assert one.entry == {"command": "y", "timeout": 60_000}
+    assert one.warnings == ("timeout: 60 is imported as seconds, not milliseconds.",)
+    [one] = understand(cline.format(1_000), MACHINE)
+    assert (one.entry["timeout"], one.warnings) == (1_000, ())
     two = understand('{"servers": {"a": {"url": "https://a.dev"}, "b": {"command": "b"}}}', MACHINE)
     assert [one.name for one in two] == ["a", "b"]
 
