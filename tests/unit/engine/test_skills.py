@@ -225,6 +225,10 @@ async def test_a_file_that_is_not_what_the_entry_says_is_not_used(
             _whole("---\nname: &a pdf\ndescription: *a\n---\n"),
             "The skill's SKILL.md cannot be read",
         ),
+        *(
+            (_whole(f"---\nname: pdf\ndescription: {odd}\n---\n"), "SKILL.md cannot be read")
+            for odd in ("!!bool soon", "!!timestamp soon", "1" + ":1" * 400 + ".5", "[" * 15_000)
+        ),
         (_read(), "it has 0 bytes, not"),
         (_read({"text": TEXT}, {"text": TEXT}), "bytes, not"),
         (_read({"blob": "?"}), "not valid base64"),

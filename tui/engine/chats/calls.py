@@ -248,8 +248,7 @@ class CallRunner:
             tool = prepared.tool
             server = tool.server if tool else ServerId("")
             name = tool.view.name if tool else sanitize_line(step_call.call.name, MAX_NAME)
-            row = ToolCall(step_call.entry, server, name, prepared.shown)
-            self.publish(ToolCallRequested(row))
+            self.publish(ToolCallRequested(ToolCall(step_call.entry, server, name, prepared.shown)))
 
     async def run(self, step_calls: Sequence[StepCall], offered: Mapping[str, OfferedTool]) -> None:
         """Ask about all announced calls in order, and run each once it is allowed.

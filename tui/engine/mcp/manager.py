@@ -380,8 +380,7 @@ class ServerManager:
         if current is None or current.definition_hash != tool.definition_hash:
             raise ToolCallError("The server has changed this tool in the meantime; it was not run.")
         if current.fingerprint != tool.fingerprint:
-            text = f"{tool.server} is now a different server; the tool was not run."
-            raise ToolCallError(text)
+            raise ToolCallError(f"{tool.server} is now a different server; the tool was not run.")
 
         async def call() -> ToolResult:
             permit.check()

@@ -201,8 +201,7 @@ def _put(content: Mapping[str, Any], value: object, name: str, *rest: str) -> di
 def _value_start(text: str, document: SettingsDocument, *keys: str | int) -> int:
     """Return where the value of a key starts."""
     _, key_end = json.JSONDecoder().raw_decode(text, document.offsets[keys])
-    colon = _skip(text, key_end)
-    return _skip(text, colon + 1)
+    return _skip(text, _skip(text, key_end) + 1)  # behind the colon
 
 
 def _skip(text: str, at: int) -> int:

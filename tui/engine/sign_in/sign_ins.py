@@ -196,8 +196,7 @@ class SignIns:
             AuthError: If it did not work.
         """
         if not may_carry_tokens(session.definition.endpoint.url):
-            reason = "is not signed in: its address is not encrypted"
-            raise AuthError(reason, "Use https in `url`.")
+            raise AuthError("is not signed in: its address is not encrypted", "Use https in `url`.")
         await asyncio.to_thread(import_alone, _FLOW)
         from tui.engine.sign_in.flow import PersonAsker, SignInFlow  # noqa: PLC0415 - imports the SDK
 

@@ -214,8 +214,12 @@ def test_goose(machine: Machine) -> None:
         ("extensions: {x: !!python/object/apply:os.system [touch canary]}", "no YAML"),
         ("extensions: [", "no YAML"),
         ("a: " + "x" * 300_000, "more than 200,000 characters"),
-        ("[" * 5_000, ""),
+        ("[" * 150_000, "more than 64 levels"),
+        ("a: !!timestamp soon", "no YAML"),
+        ("a: !!bool soon", "no YAML"),
+        ("a: 1" + ":1" * 400 + ".5", "no YAML"),
     ],
+    ids=["alias", "object", "open", "long", "deep", "timestamp", "bool", "base 60"],
 )
 def test_yaml_that_does_more_than_list_servers_is_not_read(
     machine: Machine, text: str, said: str

@@ -125,7 +125,7 @@ class Skill(Frozen):
         try:
             text = data.decode()
             written = canonical_text(read_yaml(found[1].decode())) if found else ""
-        except (ValueError, TypeError, RecursionError) as error:  # odd keys, or nested too deeply
+        except (ValueError, TypeError) as error:  # odd keys
             raise SkillError(f"The skill's {FILE_NAME} cannot be read.") from error
         if written != canonical_text(self.front_matter):
             raise SkillError(f"The front matter of {FILE_NAME} does not match the skill's entry.")

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from tui.engine.definitions.expansion import KeyPath
 from tui.engine.files.atomic import read_text
-from tui.model.bounded_json import JsonError, read_object
+from tui.model.bounded_json import MAX_DEPTH, JsonError, read_object
 from tui.model.frozen import Frozen
 from tui.text import sanitize_line
 
@@ -255,16 +255,22 @@ def _syntax_words(ahead: str) -> str:
 
 
 def read_yaml(text: str) -> object:
-    """Parse YAML of plain values. A few aliases can stand for millions, so there may be none.
+    """Parse YAML of plain values.
+
+    A few aliases can stand for millions, so there may be none; nesting costs its square.
 
     Raises:
         ValueError: If it is anything else.
     """
     import yaml  # noqa: PLC0415 - rarely needed
 
+    depth = 0
     try:
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
-            raise ValueError("There are aliases.")
+        for event in yaml.parse(text, yaml.SafeLoader):
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+            if isinstance(event, yaml.AliasEvent) or depth > MAX_DEPTH:
+                raise ValueError(f"There are aliases, or more than {MAX_DEPTH} levels.")
         return yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ArithmeticError, AttributeError, LookupError) as error:  # of its tags
         raise ValueError("This is no YAML of plain values.") from error
