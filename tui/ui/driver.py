@@ -409,8 +409,7 @@ class DeckDriver(LinuxDriver):
         source = TerminalInput(debug=self._debug)
         with selectors.SelectSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
-            must_end = self.exit_event
-            while not must_end.is_set():
+            while not self.exit_event.is_set():
                 if selector.select(TICK):
                     data = self._read()
                     if data == b"":

@@ -450,8 +450,7 @@ async def remove(name: str, scope: str) -> CommandOutput:
             hint = hint if other in SCOPES else "."
             raise CommandError(where + hint, ExitCode.NOT_FOUND) from error
         raise no_such("server", name, error.known) from error
-    value = {"server": name, "file": str(path)}
-    return CommandOutput(value, f"Removed {name} from {shown(path)}.")
+    return CommandOutput({"server": name, "file": str(path)}, f"Removed {name} from {shown(path)}.")
 
 
 @mcp.command(epilog="Example: gemdeck mcp enable files")

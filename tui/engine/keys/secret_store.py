@@ -135,8 +135,7 @@ async def with_named_secrets(
         oauth = server.endpoint.sign_in.oauth
         given = {key: one.get_secret_value() for key, one in oauth.secrets().items()}
         signing = {key: SecretStr(with_secrets(text, values)) for key, text in given.items()}
-        oauth = oauth.model_copy(update=signing)
-        return server.with_oauth(oauth)
+        return server.with_oauth(oauth.model_copy(update=signing))
     known = server.secrets | frozenset(values.values())
     launch = replace(server.launch, env=filled(server.launch.env))
     endpoint = replace(server.endpoint, headers=filled(server.endpoint.headers))

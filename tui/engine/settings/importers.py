@@ -5,11 +5,9 @@ reads it: what only a shell can do is refused, and ``$NAME`` stays.
 """
 
 import json
-import math
 import re
 import shlex
 import sys
-import tomllib
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
@@ -28,6 +26,7 @@ from tui.engine.settings.sources.document import (
     BadDocumentError,
     dotted,
     parse_document,
+    read_toml,
     read_yaml,
 )
 from tui.engine.settings.sources.source import MAX_SERVERS, SHARED_FILE_NAME, validation_problems
@@ -271,7 +270,7 @@ def _env(entry: Mapping[str, Any], passed: object) -> dict[str, Any] | None:
 
 
 def _milliseconds(seconds: object) -> int | None:
-    if isinstance(seconds, int | float) and 0 < seconds < math.inf:  # TOML and YAML have others
+    if isinstance(seconds, int | float) and 0 < seconds < 1e9:  # TOML and YAML have infinite ones
         return round(seconds * 1000)
     return None
 
@@ -362,7 +361,7 @@ def read_client_file(machine: Machine, client: str, path: Path) -> ClientFile | 
             return None
         match path.suffix:
             case ".toml":
-                content: Mapping[str, Any] = tomllib.loads(text)
+                content: Mapping[str, Any] = read_toml(text)
             case ".yaml":
                 content = _parse_yaml(text)
             case _:
@@ -491,7 +490,7 @@ def _from_json(text: str, machine: Machine) -> tuple[Candidate, ...]:
     """Read the servers of a settings file, or of a part of one."""
     is_toml = text[0] == "["
     try:
-        content = tomllib.loads(text) if is_toml else parse_document(text).content
+        content = read_toml(text) if is_toml else parse_document(text).content
     except (BadDocumentError, ValueError, RecursionError) as error:
         line = getattr(error, "line", 0)
         raise EntryError(f"line {line}: {error}" if line else str(error)) from error

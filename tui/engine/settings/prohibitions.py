@@ -26,7 +26,7 @@ from tui.engine.definitions.definition import ServerDefinition, SettingsProblem
 from tui.engine.definitions.expansion import Expansion
 from tui.engine.files.atomic import read_text
 from tui.engine.files.paths import GEMINI_FOLDER, shown_path
-from tui.engine.settings.sources.document import BadDocumentError, dotted, read_document
+from tui.engine.settings.sources.document import BadDocumentError, dotted, read_document, read_toml
 from tui.engine.settings.sources.source import (
     ENABLEMENT,
     LayerFile,
@@ -455,7 +455,7 @@ def read_policies(
             files = _policy_files(place)
         for path in files:
             with _denying_if_unread(path, found, report):
-                content = tomllib.loads(read_text(path, MAX_POLICY) or "")
+                content = read_toml(read_text(path, MAX_POLICY) or "")
                 if content and "rule" not in content:
                     report.note(path, "has no [[rule]], so it denies nothing")
                 found += _restrictions(content, path, report, is_firm=is_firm)

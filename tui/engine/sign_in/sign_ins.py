@@ -186,8 +186,7 @@ class SignIns:
             return filled
         token = await in_daemon_thread(lambda: token_in(path))
         self.redactor.register(token)
-        oauth = oauth.model_copy(update={"identity_token": SecretStr(token)})
-        return filled.with_oauth(oauth)
+        return filled.with_oauth(oauth.model_copy(update={"identity_token": SecretStr(token)}))
 
     async def renew(self, session: "TokenSession", challenge: Challenge) -> None:
         """Sign in anew; persons are asked about one server after the other.

@@ -129,8 +129,7 @@ class TokenStore:
             raise CredentialError(words, advice=advice) from error
 
     def _keys(self, server: str) -> list[str]:
-        text = self._place(_server_entry(server)).get()
-        return as_texts(json_or_text(text or ""))
+        return as_texts(json_or_text(self._place(_server_entry(server)).get() or ""))
 
     def _place(self, entry: str) -> KeyringPlace | FilePlace:
         if self._chosen is None:

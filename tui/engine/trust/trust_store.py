@@ -248,8 +248,7 @@ class TrustStore:
         def change(content: dict[str, Any]) -> dict[str, Any]:
             known = {key: said for key, said in _refused(content).items() if key not in asked}
             known |= dict.fromkeys(asked, word) if word else {}
-            kept = dict(list(known.items())[-MAX_REFUSED:])
-            return {**content, _REFUSED: kept}
+            return {**content, _REFUSED: dict(list(known.items())[-MAX_REFUSED:])}
 
         self._file.update(change)
 

@@ -230,6 +230,15 @@ def test_yaml_that_does_more_than_list_servers_is_not_read(
     assert (file.problem != "", file.candidates) == (True, ())
 
 
+@pytest.mark.parametrize(
+    "text", ["a" + ".a" * 60_000 + " = 1", f"[{'a.' * 900}a]\n" + "b.c = 1\n" * 3_000]
+)
+def test_toml_whose_keys_would_fill_the_memory_is_not_read(machine: Machine, text: str) -> None:
+    write(machine.folder / ".codex" / "config.toml", f"[mcp_servers.x]\ncommand = 'y'\n{text}")
+    [file] = find_files(machine, "codex")
+    assert (file.problem, file.candidates) == ("Its keys have too many parts.", ())
+
+
 @pytest.mark.parametrize("place", ["../.copilot/mcp-config.json", ".github/mcp.json"])
 def test_copilot(machine: Machine, place: str) -> None:
     write(machine.folder / place, {"mcpServers": COPILOT})

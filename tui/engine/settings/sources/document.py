@@ -8,6 +8,7 @@ file dangerous. The pass is linear, so that a hostile file costs no more than it
 import bisect
 import json
 import re
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +28,9 @@ LOCATED_DEPTH: Final = 6
 
 LOCATED_ITEMS: Final = 256
 """Items of one list whose lines are known; for the others it is the line of the list."""
+
+MAX_DOTS: Final = 2_000_000
+"""Most dots of TOML, times those of the line that has most."""
 
 MAX_DUPLICATES: Final = 20
 """Duplicate keys that are noted."""
@@ -252,6 +256,18 @@ def _syntax_words(ahead: str) -> str:
             return "not valid JSON: strings need double quotes"
         case character:
             return f"not valid JSON: unexpected {sanitize_line(character) or 'character'}"
+
+
+def read_toml(text: str) -> dict[str, Any]:
+    """Parse TOML. A key costs memory for the square of its parts, those of its table included.
+
+    Raises:
+        ValueError: If it is none, or has keys of hundreds of parts.
+    """
+    dots = [line.count(".") for line in text.split("\n")]
+    if max(dots) * sum(dots) > MAX_DOTS:
+        raise ValueError("Its keys have too many parts.")
+    return tomllib.loads(text)
 
 
 def read_yaml(text: str) -> object:
