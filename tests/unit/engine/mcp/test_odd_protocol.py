@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+from collections.abc import Callable
 from typing import Any
 
 import mcp_types as types
@@ -120,6 +121,24 @@ async def test_how_a_process_ended_is_told_though_its_pipes_close_first(
     async with running(script("raw", "exit")) as (_, watcher):
         failure = await watcher.fails("raw", S.STARTING, S.RETRYING)
         assert failure.reason.startswith("exited with code")
+
+
+async def test_what_a_process_wrote_before_it_ended_is_read_though_it_takes_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def late(method: Callable[..., None]) -> Callable[..., None]:
+        def later(process: ServerProcess, fd: int, what: object) -> None:
+            delay = 0.2 if fd == 1 else 0
+            asyncio.get_running_loop().call_later(delay, method, process, fd, what)
+
+        return later
+
+    for name in ("pipe_data_received", "pipe_connection_lost"):
+        monkeypatch.setattr(ServerProcess, name, late(getattr(ServerProcess, name)))
+    prints = define_server("prints", command="sh", args=("-c", "exec <&-; echo usage: x; exit 2"))
+    async with running(prints) as (_, watcher):
+        failure = await watcher.fails("prints", S.STARTING, S.RETRYING)
+        assert failure.reason.endswith("its first line was not a message: usage: x")
 
 
 async def test_a_server_that_closes_its_output_and_goes_on_is_told_as_that() -> None:

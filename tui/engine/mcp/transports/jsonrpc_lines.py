@@ -304,8 +304,7 @@ def unsendable(message: types.JSONRPCMessage) -> types.JSONRPCError | None:
     """Return an error reply to a request that cannot be written; None for other messages."""
     if not isinstance(message, types.JSONRPCRequest):
         return None
-    words = "the request contains text that cannot be sent"
-    return failed(message.id, words, types.INVALID_PARAMS)
+    return failed(message.id, "the request contains text that cannot be sent", types.INVALID_PARAMS)
 
 
 def _log_params(params: dict[str, Any]) -> dict[str, Any]:
