@@ -1,10 +1,11 @@
 """No bytes of a terminal end its reader, and no answer of a terminal is a key."""
 
+import os
 import random
 from collections.abc import Iterator
 from functools import partial
 from itertools import chain
-from threading import Lock
+from threading import Event, Lock, Thread
 from typing import Final
 
 import pytest
@@ -13,6 +14,7 @@ from textual.app import App
 from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
 
+from tests.support.waiting import PATIENCE, eventually
 from tests.ui.harness import running
 from tui.model.events import TerminalSet
 from tui.store.store import Store
@@ -164,6 +166,32 @@ async def test_D22_what_is_typed_while_the_app_ends_is_dropped() -> None:
         app = deck.app
     for event in (events.Key("a", "a"), events.Paste("text")):
         await app.on_event(event)
+
+
+async def test_a_reader_that_was_not_waited_for_ends_with_its_read() -> None:
+    class Stuck(Taking):
+        free = Event()
+
+        def _read(self) -> bytes:
+            self.free.wait(PATIENCE)
+            return b"a"
+
+    class Reader(Thread):
+        def join(self, timeout: float | None = None) -> None:
+            super().join(timeout and 0.01)
+
+    async with running(Store()) as deck:
+        stuck, (stuck.fileno, end) = Stuck(deck.app), os.pipe()
+        stuck.exit_event = Event()
+        os.write(end, b"a")
+        reader = stuck._key_thread = Reader(target=stuck.run_input_thread, daemon=True)
+        reader.start()
+        stuck.disable_input()
+        assert reader.is_alive()
+        stuck.free.set()
+        await eventually(lambda: not reader.is_alive())
+        for one in (stuck.fileno, end):
+            os.close(one)
 
 
 ANSWERS: Final = (

@@ -152,8 +152,7 @@ def _drop(stream: TextIO) -> None:
 def table(rows: Sequence[Sequence[str]]) -> str:
     """Align columns; the last is as long as it is."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = (GAP.join(map(str.ljust, row, widths)).rstrip() for row in rows)
-    return "\n".join(lines)
+    return "\n".join(GAP.join(map(str.ljust, row, widths)).rstrip() for row in rows)
 
 
 def block(named: Mapping[str, str | Sequence[str]]) -> str:

@@ -409,7 +409,8 @@ class DeckDriver(LinuxDriver):
         source = TerminalInput(debug=self._debug)
         with selectors.SelectSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
-            while not self.exit_event.is_set():
+            must_end = self.exit_event  # the next reader gets another one
+            while not must_end.is_set():
                 if selector.select(TICK):
                     data = self._read()
                     if data == b"":

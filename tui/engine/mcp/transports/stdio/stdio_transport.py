@@ -185,7 +185,7 @@ class StdioTransport:
                         await rpc.deliver(to_session, answer)
                 except ServerError as error:
                     await wait_within(self._process.exited, EOF_GRACE)
-                    await wait_within(self._process.output_ended, EXIT_DRAIN)  # else it is lost
+                    await wait_within(self._process.output_ended, EXIT_DRAIN)  # its last words
                     self._process.give_up(error.reason)
                     return
 
