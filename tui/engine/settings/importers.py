@@ -59,6 +59,9 @@ MAX_CLIENT_FILE: Final = 16 * 1024 * 1024
 MAX_YAML: Final = 200_000
 """Most characters of YAML that are parsed."""
 
+LEAST_TIMEOUT: Final = 1_000
+"""Milliseconds; a smaller timeout in pasted text is in seconds, as those of Cline and Roo Code."""
+
 
 class Client(Frozen):
     """A client whose servers can be taken over.
@@ -182,7 +185,7 @@ class Translation:
         if isinstance(kept.get("command"), str) and kept.get("type") == "stdio":
             del kept["type"]
         read = None if self.client else _milliseconds(kept.get("timeout"))
-        if read and read < 1_000_000:  # as Cline and Roo Code mean it: 60 ms are of no use
+        if read and kept["timeout"] < LEAST_TIMEOUT:
             self._warn(f"timeout: {kept['timeout']} is imported as seconds, not milliseconds.")
             kept["timeout"] = read
         return dict(mapped(kept, str, self._filled))

@@ -339,8 +339,7 @@ def _listed(source: Source, environ: Mapping[str, str]) -> Iterator[Restriction]
         where = f"{dotted(path)} in {source.file}"
         is_list = isinstance(names, list) and len(names) <= MAX_PATTERNS
         if not is_list or not all(map(_is_name, names)):
-            words = f"must be a list of at most {MAX_PATTERNS} names; {effect}"
-            source.note(path, words)
+            source.note(path, f"must be a list of at most {MAX_PATTERNS} names; {effect}")
             yield Restriction(source=where, voids=void)
             continue
         pairs = dict.fromkeys(

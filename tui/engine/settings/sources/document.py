@@ -286,7 +286,7 @@ def read_yaml(text: str) -> object:
             depth += isinstance(event, yaml.CollectionStartEvent)
             depth -= isinstance(event, yaml.CollectionEndEvent)
             if isinstance(event, yaml.AliasEvent) or depth > MAX_DEPTH:
-                raise ValueError(f"There are aliases, or more than {MAX_DEPTH} levels.")
+                raise ValueError(f"It has aliases or more than {MAX_DEPTH} levels.")
         return yaml.safe_load(text)
-    except (yaml.YAMLError, ArithmeticError, AttributeError, LookupError) as error:  # of its tags
+    except (yaml.YAMLError, ArithmeticError, AttributeError, LookupError) as error:  # odd tags
         raise ValueError("This is no YAML of plain values.") from error
